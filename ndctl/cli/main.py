@@ -1,0 +1,112 @@
+"""The program: registers the verbs, renders NdctlError in one place, and turns results into exit codes.
+
+A verb lives in its own file and is a plain function; it may import typer and `ndctl.model` at the top and
+everything else inside the function, so that `ndctl --help` stays as fast as a bare Typer program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from ndctl import __version__
+from ndctl.model.errors import ExitCode, ManyErrors, NdctlError
+
+app = typer.Typer(
+    name="ndctl",
+    help="Deploy racks of Azure ND GB300 v6, and say of any rack whether it is fit for work.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# Each module adds its verbs with `register(app)`. Order is the order of `--help`.
+VERBS = (
+    "init",
+    "inventory",
+    "render",
+    "plan",
+    "deploy",
+    "nodes",
+    "validate",
+    "judge",
+    "runs",
+    "destroy",
+    "sim",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ndctl {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _globals(
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Plain text, no colours (also: NO_COLOR=1).")
+    ] = False,
+    verbose: Annotated[
+        int, typer.Option("-v", "--verbose", count=True, help="More of the story on stderr.")
+    ] = 0,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    if no_color:
+        os.environ["NO_COLOR"] = "1"
+    os.environ["NDCTL_VERBOSE"] = str(verbose)
+
+
+def show_error(error: NdctlError) -> None:
+    """The error on stderr: place, message, source line with a caret, hint."""
+    from ndctl.cli.show_error import render_error
+
+    for one in error.errors if isinstance(error, ManyErrors) else [error]:
+        sys.stderr.write(render_error(one))
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Entry point of the `ndctl` script; never returns."""
+    for verb in VERBS:
+        importlib.import_module(f"ndctl.cli.{verb}").register(app)
+    try:
+        code = app(args=arguments, standalone_mode=False)
+    except NdctlError as error:
+        show_error(error)
+        sys.exit(int(error.exit_code))
+    except typer.Abort:
+        sys.exit(int(ExitCode.INTERRUPTED))
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(int(ExitCode.INTERRUPTED))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        sys.exit(_unexpected(error))
+    sys.exit(int(code) if isinstance(code, int) else 0)
+
+
+def _unexpected(error: Exception) -> int:
+    """Usage errors are Click's to print; anything else is a fault of ndctl and says where to look."""
+    import click
+
+    if isinstance(error, click.ClickException):
+        error.show()
+        return int(ExitCode.USAGE)
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if int(os.environ.get("NDCTL_VERBOSE", "0")) > 0:
+        import traceback
+
+        traceback.print_exception(error)
+    sys.stderr.write(
+        f"internal error: {type(error).__name__}: {error}\nhint: run again with -v and report it\n"
+    )
+    return int(ExitCode.INTERNAL)

@@ -1,0 +1,120 @@
+"""The shape of a hardware profile: what one VM size promises, every number with its source and date."""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+T = TypeVar("T")
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Known(Strict, Generic[T]):
+    """A value and who says so. `mark`: V read in a primary source, I inference, U sources disagree."""
+
+    value: T
+    unit: str = ""
+    source: str
+    date: str
+    mark: Literal["V", "I", "U"] = "V"
+
+    @property
+    def origin(self) -> str:
+        """Source and date in one phrase, for a finding's `source`."""
+        doubt = {"V": "", "I": ", inferred", "U": ", sources disagree"}[self.mark]
+        return f"{self.source}, {self.date}{doubt}"
+
+
+class AzureSize(Strict):
+    """How Azure names and places this hardware. Everything here can be overridden by an inventory."""
+
+    vm_sizes: tuple[str, ...]
+    architecture: Literal["arm64", "x86_64"]
+    vcpus: Known[int]
+    quota_family: Known[str]
+    image: Known[str]  # publisher:offer:sku:version
+    orchestration_mode: Known[Literal["Uniform", "Flexible"]]
+    single_placement_group: Known[bool]
+    platform_fault_domain_count: Known[int]
+    placement: Known[Literal["interconnect-block", "none"]]
+    disk_controller: Known[Literal["NVMe", "SCSI"]]
+    ephemeral_os_disk: Known[bool]
+    accelerated_networking: Known[bool]
+
+
+class Gpu(Strict):
+    count: Known[int]  # per VM
+    name: Known[str]  # a part of the product name nvidia-smi prints
+    pci_device_ids: Known[tuple[str, ...]]  # lower-case hex, lspci vendor 10de
+    memory_gib: Known[float]
+    memory_tolerance: Known[float]  # fraction
+    ecc: Known[bool]
+    persistence_mode: Known[bool]
+
+
+class NvLink(Strict):
+    links_per_gpu: Known[int]
+    link_gb_per_s: Known[float]  # GB/s per link as `nvidia-smi nvlink --status` prints it
+    domain: Known[Literal["rack", "node"]]  # how far NVLink reaches
+    imex: Known[bool]
+    host_fabric_manager: Known[Literal["absent", "required", "optional"]]
+
+
+class InfiniBand(Strict):
+    ports: Known[int]  # per VM
+    rate_gbps: Known[float]  # Gb/s per port
+    device_pattern: Known[str]  # shell pattern of the InfiniBand devices
+    ignore_devices: Known[tuple[str, ...]]  # shell patterns, e.g. mlx5_an*
+    write_bw_fraction: Known[float]  # floor of ib_write_bw as a fraction of the port's rate
+    counter_limits: dict[str, Known[int]]  # counter name -> largest delta of one run that is no finding
+
+
+class BandwidthFloor(Strict):
+    """A collective's expected bus bandwidth in GB/s at one message size and transport."""
+
+    test: Literal["all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv"]
+    scope: Literal["node", "rack", "infiniband"]
+    min_bytes: int  # rows at least this large are judged
+    min_nodes: int = 1
+    expected: Known[float]
+    warn_below: Known[float]
+    fail_below: Known[float]
+
+
+class Nccl(Strict):
+    floors: tuple[BandwidthFloor, ...] = ()
+    environment: dict[Literal["common", "rack", "infiniband"], dict[str, str]] = Field(default_factory=dict)
+    tests_dir: Known[str]  # where *_perf live on the image
+
+
+class Host(Strict):
+    memory_kb: Known[int]
+    memory_tolerance: Known[float]
+    numa_nodes: Known[int] | None = None
+    nvme_data_disks: Known[int]
+    nvme_data_model: Known[str]  # substring of the data disks' model
+
+
+class Profile(Strict):
+    """One VM size's promises; `ndctl/profiles/data/<name>.yaml`."""
+
+    name: str
+    title: str
+    vms_per_rack: Known[int]
+    azure: AzureSize
+    gpu: Gpu
+    nvlink: NvLink
+    infiniband: InfiniBand
+    nccl: Nccl
+    host: Host
+
+    def floor(self, test: str, scope: str, nodes: int) -> BandwidthFloor | None:
+        """The floor that fits a run over `nodes` nodes best: the largest `min_nodes` not above it."""
+        fitting = [
+            f for f in self.nccl.floors if f.test == test and f.scope == scope and f.min_nodes <= nodes
+        ]
+        return max(fitting, key=lambda f: f.min_nodes, default=None)
