@@ -48,12 +48,8 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _globals(
-    no_color: Annotated[
-        bool, typer.Option("--no-color", help="Plain text, no colours (also: NO_COLOR=1).")
-    ] = False,
-    verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="More of the story on stderr.")
-    ] = 0,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Plain text, no colours (also: NO_COLOR=1).")] = False,
+    verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="More of the story on stderr.")] = 0,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -106,7 +102,5 @@ def _unexpected(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    sys.stderr.write(
-        f"internal error: {type(error).__name__}: {error}\nhint: run again with -v and report it\n"
-    )
+    sys.stderr.write(f"internal error: {type(error).__name__}: {error}\nhint: run again with -v and report it\n")
     return int(ExitCode.INTERNAL)

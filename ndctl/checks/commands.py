@@ -1,0 +1,74 @@
+"""What nodes are asked, as data. Checks share commands: one id runs once per node, whoever wants it.
+
+`$NDCTL_SYSROOT` is empty on a real node; where a loopback node stands in it leads to that node's own tree.
+Globs stay in the shell so that a missing directory gives an empty answer, not an error.
+"""
+
+from __future__ import annotations
+
+from ndctl.model.answers import Command
+
+_IB = '"$NDCTL_SYSROOT"/sys/class/infiniband'
+_COUNTERS = f"grep -H . {_IB}/*/ports/*/counters/* {_IB}/*/ports/*/hw_counters/* /dev/null 2>/dev/null; true"
+_PCI_SCAN = (
+    'for d in "$NDCTL_SYSROOT"/sys/bus/pci/devices/*; do '
+    'v=$(cat "$d/vendor" 2>/dev/null); [ "$v" = 0x10de ] || continue; '
+    'printf "%s %s %s\\n" "${d##*/}" "$(cat "$d/class" 2>/dev/null)" "$(cat "$d/device" 2>/dev/null)"; done'
+)
+_IDENTITY = (
+    'printf "boot_id=%s\\n" "$(cat "$NDCTL_SYSROOT"/proc/sys/kernel/random/boot_id 2>/dev/null)"; '
+    'printf "uptime_s=%s\\n" "$(cut -d" " -f1 "$NDCTL_SYSROOT"/proc/uptime 2>/dev/null)"; '
+    'printf "kernel=%s\\n" "$(uname -r)"; printf "machine=%s\\n" "$(uname -m)"; printf "cpus=%s\\n" "$(nproc)"; '
+    'printf "memory_kb=%s\\n" "$(sed -n "s/^MemTotal: *\\([0-9]*\\) kB/\\1/p" "$NDCTL_SYSROOT"/proc/meminfo)"'
+)
+_PHYSICAL_HOST = (
+    # Records of a 512-byte key and a 2048-byte value, NUL padded (Hyper-V key-value pairs).
+    'tr "\\000" "\\n" < "$NDCTL_SYSROOT"/var/lib/hyperv/.kvp_pool_3 2>/dev/null | grep -v "^$" '
+    '| grep -A1 "^PhysicalHostName\\(FullyQualified\\)\\?$" | tail -n 1'
+)
+
+IDENTITY = Command("identity", _IDENTITY, timeout_s=5, cap_bytes=4_000, order=-20)
+PHYSICAL_HOST = Command("physical-host", _PHYSICAL_HOST, timeout_s=5, cap_bytes=4_000, order=-20)
+IB_COUNTERS_BEFORE = Command("ib-counters-before", _COUNTERS, timeout_s=10, cap_bytes=400_000, order=-10)
+NVLINK_ERRORS_BEFORE = Command("nvlink-errors-before", "nvidia-smi nvlink -e", timeout_s=15, order=-10)
+NVIDIA_SMI_XML = Command("nvidia-smi-xml", "nvidia-smi -q -x", timeout_s=30, cap_bytes=2_000_000)
+GPU_PCI = Command("gpu-pci", _PCI_SCAN, timeout_s=5, cap_bytes=20_000)
+GPU_DEVICE_FILES = Command(
+    "gpu-device-files",
+    'ls -1 "$NDCTL_SYSROOT"/dev 2>/dev/null | grep -E "^nvidia[0-9]+$"; true',
+    timeout_s=5,
+    cap_bytes=4_000,
+)
+NVLINK_STATUS = Command("nvlink-status", "nvidia-smi nvlink --status", timeout_s=15, cap_bytes=200_000)
+IMEX_DOMAIN = Command("imex-domain", "nvidia-imex-ctl -N -j", timeout_s=10, cap_bytes=1_000_000, root=True)
+IMEX_LOCAL = Command("imex-local", "nvidia-imex-ctl -q", timeout_s=10, cap_bytes=10_000, root=True)
+IMEX_NODE_LIST = Command(
+    "imex-node-list",
+    'cat "$NDCTL_SYSROOT"/etc/nvidia-imex/nodes_config.cfg',
+    timeout_s=5,
+    cap_bytes=20_000,
+)
+FABRIC_MANAGER = Command("fabric-manager", "systemctl is-active nvidia-fabricmanager", timeout_s=5, cap_bytes=1_000)
+IB_SYSFS = Command(
+    "ib-sysfs",
+    f"grep -H . {_IB}/*/ports/*/state {_IB}/*/ports/*/phys_state {_IB}/*/ports/*/rate {_IB}/*/ports/*/link_layer "
+    f"{_IB}/*/ports/*/lid {_IB}/*/ports/*/sm_lid {_IB}/*/ports/*/pkeys/* {_IB}/*/fw_ver {_IB}/*/board_id "
+    "/dev/null 2>/dev/null; true",
+    timeout_s=10,
+    cap_bytes=400_000,
+)
+KERNEL_LOG = Command(
+    "kernel-log",
+    "journalctl -k -b -o short-iso-precise --no-pager -q || dmesg --time-format iso",
+    timeout_s=20,
+    cap_bytes=8_000_000,
+    root=True,
+)
+COMPUTE_PROCESSES = Command(
+    "compute-processes",
+    "nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name,used_memory --format=csv,noheader",
+    timeout_s=15,
+    cap_bytes=100_000,
+)
+IB_COUNTERS_AFTER = Command("ib-counters-after", _COUNTERS, timeout_s=10, cap_bytes=400_000, order=10)
+NVLINK_ERRORS_AFTER = Command("nvlink-errors-after", "nvidia-smi nvlink -e", timeout_s=15, order=10)
