@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from typing import Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 T = TypeVar("T")
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Known(Strict, Generic[T]):
-    """A value and who says so. `mark`: V read in a primary source, I inference, U sources disagree."""
+    """A value and who says so.
+
+    mark: V read in a primary source, I inference, U sources disagree
+    date: when the source was written or read, YYYY, YYYY-MM or YYYY-MM-DD
+    note: what a careful reader must know: other sources' values, how an inference was made
+    """
 
     value: T
     unit: str = ""
-    source: str
-    date: str
+    source: str = Field(min_length=1)
+    date: str = Field(pattern=r"^\d{4}(-\d{2}){0,2}$")
     mark: Literal["V", "I", "U"] = "V"
+    note: str = ""
 
     @property
     def origin(self) -> str:
@@ -46,6 +52,21 @@ class AzureSize(Strict):
     accelerated_networking: Known[bool]
 
 
+class Bounds(Strict):
+    """An expected figure, and the floors under which it is a warning or a failure."""
+
+    expected: Known[float]
+    warn_below: Known[float]
+    fail_below: Known[float]
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Bounds:
+        if not self.fail_below.value <= self.warn_below.value <= self.expected.value:
+            raise ValueError("fail_below, warn_below and expected must rise in this order")
+        return self
+
+
 class Gpu(Strict):
     count: Known[int]  # per VM
     name: Known[str]  # a part of the product name nvidia-smi prints
@@ -54,6 +75,11 @@ class Gpu(Strict):
     memory_tolerance: Known[float]  # fraction
     ecc: Known[bool]
     persistence_mode: Known[bool]
+    gemm_tflops: Bounds | None = None  # per GPU, ubergemm for 60 s
+    hbm_gb_per_s: Known[float] | None = None  # device-local copy, per GPU
+    device_to_host_gb_per_s: Known[float] | None = None  # over C2C or PCIe, per GPU
+    hbm_limit_c: Known[float] | None = None  # at or above it memory throttles
+    power_limit_w: Known[tuple[float, float]] | None = None  # lowest and highest enforced limit that is right
 
 
 class NvLink(Strict):
@@ -62,6 +88,7 @@ class NvLink(Strict):
     domain: Known[Literal["rack", "node"]]  # how far NVLink reaches
     imex: Known[bool]
     host_fabric_manager: Known[Literal["absent", "required", "optional"]]
+    device_to_device_gb_per_s: Known[float] | None = None  # nvbandwidth, one direction
 
 
 class InfiniBand(Strict):
@@ -73,16 +100,13 @@ class InfiniBand(Strict):
     counter_limits: dict[str, Known[int]]  # counter name -> largest delta of one run that is no finding
 
 
-class BandwidthFloor(Strict):
+class BandwidthFloor(Bounds):
     """A collective's expected bus bandwidth in GB/s at one message size and transport."""
 
     test: Literal["all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv"]
     scope: Literal["node", "rack", "infiniband"]
     min_bytes: int  # rows at least this large are judged
     min_nodes: int = 1
-    expected: Known[float]
-    warn_below: Known[float]
-    fail_below: Known[float]
 
 
 class Nccl(Strict):
@@ -114,7 +138,5 @@ class Profile(Strict):
 
     def floor(self, test: str, scope: str, nodes: int) -> BandwidthFloor | None:
         """The floor that fits a run over `nodes` nodes best: the largest `min_nodes` not above it."""
-        fitting = [
-            f for f in self.nccl.floors if f.test == test and f.scope == scope and f.min_nodes <= nodes
-        ]
+        fitting = [f for f in self.nccl.floors if f.test == test and f.scope == scope and f.min_nodes <= nodes]
         return max(fitting, key=lambda f: f.min_nodes, default=None)
