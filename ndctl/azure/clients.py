@@ -1,0 +1,126 @@
+"""The four SDK clients of one inventory, signed in, with deadlines on every call."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from azure.core.credentials import TokenCredential
+from azure.core.exceptions import AzureError, ClientAuthenticationError, ServiceRequestError, ServiceResponseError
+from azure.mgmt.compute import ComputeManagementClient
+from azure.mgmt.network import NetworkManagementClient
+from azure.mgmt.resource.deployments import DeploymentsMgmtClient
+from azure.mgmt.resource.resources import ResourceManagementClient
+
+from ndctl.azure.clouds import Cloud, resolve_cloud
+from ndctl.azure.credentials import credential_for, redact, sign_in
+from ndctl.azure.faults import endpoint_unreachable, error_from_fault, fault_from_exception
+from ndctl.inventory.schema import Inventory
+from ndctl.model.errors import ExitCode, NdctlError
+
+CONNECT_TIMEOUT_S = 10
+READ_TIMEOUT_S = 60
+CALL_DEADLINE_S = 300  # one call with all its retries
+# azure-core sends a POST again after 500, 503 and 504. For a POST that changes something, pass this to the call.
+NO_REPLAY: dict[str, Any] = {"retry_total": 0}
+# Compute calls name their API version: ComputeManagementClient silently ignores one given to the client. Interconnect
+# types need 2026-03-01 or later (the subgroup of an instance; 2025-11-01 for blocks).
+COMPUTE_API = "2026-04-01"
+NETWORK_API = "2026-03-01"
+
+
+class LoadedInventory(Protocol):
+    """What azure needs of `inventory.loader.Loaded`."""
+
+    @property
+    def inventory(self) -> Inventory: ...
+
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def path_of(self) -> Callable[[str], Path]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AzureClients:
+    """Clients of one subscription. Safe to share between threads."""
+
+    cloud: Cloud
+    subscription: str
+    resource_group: str
+    region: str
+    compute: ComputeManagementClient
+    network: NetworkManagementClient
+    resources: ResourceManagementClient
+    deployments: DeploymentsMgmtClient
+
+    @contextmanager
+    def telling(self, doing: str, exit_code: ExitCode = ExitCode.PREFLIGHT) -> Iterator[None]:
+        """Turn whatever the SDKs raise inside into an NdctlError that says what was being done."""
+        try:
+            yield
+        except (ServiceRequestError, ServiceResponseError) as error:
+            raise endpoint_unreachable(self.cloud.endpoint, "Azure Resource Manager", error) from error
+        except AzureError as error:
+            if isinstance(error, ClientAuthenticationError) and error.response is None:
+                raise NdctlError(
+                    "azure.sign-in",
+                    f"{doing}: the sign-in could not be renewed: {redact(str(error.message))}",
+                    hint="sign in again and run the same command again",
+                    exit_code=ExitCode.PERMISSION,
+                ) from error
+            raise error_from_fault(fault_from_exception(error), doing, exit_code) from error
+
+    def close(self) -> None:
+        for client in (self.compute, self.network, self.resources, self.deployments):
+            client.close()
+
+
+def connect(loaded: LoadedInventory, *, credential: TokenCredential | None = None) -> AzureClients:
+    """Sign in and make the clients of an inventory's subscription.
+
+    Raises NdctlError: exit 2 for static racks and wrong cloud settings, 3 when not signed in, 4 when the sign-in
+    authority cannot be reached.
+    """
+    inventory = loaded.inventory
+    if inventory.subscription is None or inventory.resource_group is None or inventory.region is None:
+        raise NdctlError(
+            "azure.static",
+            f"{inventory.cluster} lists static racks, which are not on Azure",
+            hint=f"ndctl validate {loaded.path}",
+            exit_code=ExitCode.USAGE,
+        )
+    cloud = resolve_cloud(inventory.cloud, loaded.path_of)
+    if credential is None:
+        credential = credential_for(cloud, inventory.tenant)
+    sign_in(credential, cloud, inventory.tenant)
+    # Request logs of the SDKs hold URLs and headers; ndctl tells its own story.
+    logging.getLogger("azure").setLevel(logging.CRITICAL)
+    options: dict[str, Any] = {
+        "base_url": cloud.endpoint,
+        "credential_scopes": [cloud.scope],
+        "connection_verify": cloud.verify,
+        "connection_timeout": CONNECT_TIMEOUT_S,
+        "read_timeout": READ_TIMEOUT_S,
+        "timeout": CALL_DEADLINE_S,
+        "polling_interval": cloud.poll_s,
+        "retry_connect": 2,
+        "retry_status": 5,
+        "retry_total": 6,
+    }
+    subscription = inventory.subscription
+    return AzureClients(
+        cloud=cloud,
+        subscription=subscription,
+        resource_group=inventory.resource_group,
+        region=inventory.region,
+        compute=ComputeManagementClient(credential, subscription, **options),
+        network=NetworkManagementClient(credential, subscription, **options),
+        resources=ResourceManagementClient(credential, subscription, **options),
+        deployments=DeploymentsMgmtClient(credential, subscription, **options),
+    )
