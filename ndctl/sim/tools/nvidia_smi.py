@@ -170,7 +170,7 @@ def _table(gpus: list[Gpu], now: float) -> str:
     split = "+-----------------------------------------+------------------------+----------------------+\n"
     text = f"{_stamp(now)}\n{_RULE}\n"
     text += f"| NVIDIA-SMI {DRIVER_VERSION:<23}Driver Version: {DRIVER_VERSION:<15}CUDA Version: {CUDA_VERSION:<9}|\n"
-    text += "|" + split[1:-2] + "|\n"
+    text += "|" + split[1:]
     text += "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
     text += "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |\n"
     text += "|                                         |                        |               MIG M. |\n"
@@ -185,7 +185,9 @@ def _table(gpus: list[Gpu], now: float) -> str:
         text += f"|                                         |                        | {'Disabled':>20} |\n{split}"
     text += f"\n{_RULE}\n| Processes:{'':78}|\n"
     text += "|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |\n"
-    text += f"|        ID   ID                                                               Usage      |\n|{'=' * 89}|\n"
+    text += (
+        f"|        ID   ID                                                               Usage      |\n|{'=' * 89}|\n"
+    )
     lines = [(gpu, process) for gpu in gpus for process in gpu.processes]
     for gpu, process in lines:
         text += f"| {gpu.index:4d}   N/A  N/A {process.pid:16d}      C   {process.name:<32.32} "
