@@ -84,7 +84,7 @@ def _refuse_other_cluster(folder: Path, cluster: str) -> None:
     try:
         there = json.loads((folder / "foundation.json").read_text(encoding="utf-8"))
         owner = there["resources"][0]["tags"][TAG_CLUSTER]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise NdctlError(
