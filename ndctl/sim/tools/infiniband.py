@@ -49,6 +49,12 @@ def ibstatus(view: NodeView, arguments: list[str]) -> Answer:
     return Answer(text)
 
 
+def _tabbed(key: str, width: int) -> str:
+    """The key, a colon and as many tabs as reach the column."""
+    label = f"{key}:"
+    return label + "\t" * -(-(width - len(label)) // 8)
+
+
 def ibv_devinfo(view: NodeView, arguments: list[str]) -> Answer:
     ports = view.ports
     if "-d" in arguments:
@@ -69,7 +75,7 @@ def ibv_devinfo(view: NodeView, arguments: list[str]) -> Answer:
             ("board_id", port.board_id),
             ("phys_port_cnt", "1"),
         )
-        text += f"hca_id:\t{port.device}\n" + "".join(f"\t{k + ':':<32}{v}\n".replace(" " * 8, "\t") for k, v in lines)
+        text += f"hca_id:\t{port.device}\n" + "".join(f"\t{_tabbed(key, 32)}{value}\n" for key, value in lines)
         text += "\t\tport:\t1\n"
         mtu = "4096 (5)" if port.infiniband else "1024 (3)"
         details = (
@@ -81,7 +87,7 @@ def ibv_devinfo(view: NodeView, arguments: list[str]) -> Answer:
             ("port_lmc", "0x00"),
             ("link_layer", port.link_layer),
         )
-        text += "".join(f"\t\t\t{k + ':':<24}{v}\n" for k, v in details) + "\n"
+        text += "".join(f"\t\t\t{_tabbed(key, 24)}{value}\n" for key, value in details) + "\n"
     return Answer(text)
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ndctl.sim.world.view import NodeView
 
 # intrinfo of a LINK_DOWN event whose reason subcode, bits 20-25, is 4: the link's signal integrity.
-_LINK_DOWN_INTRINFO = 0x004005C6
+# The link's number stands in bits 13-17.
+_LINK_DOWN_INTRINFO = 0x004405C6
 _NO_MORE = " ".join(["0x00000000"] * 5)
 
 

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.sim.faults import Fault, FaultBook
 from ndctl.sim.world.shape import Shape, shape_for
 from ndctl.sim.world.view import NodeView, applies_to, build_view
 from ndctl.sim.world.vm import VM
+
+if TYPE_CHECKING:
+    from ndctl.sim.nodes.tree import NodeTrees
 
 GB300_SIZE = "Standard_ND128isr_GB300_v6"
 
@@ -36,8 +39,8 @@ class World:
         self._by_address: dict[str, VM] = {}
         self._views: dict[tuple[str, str], tuple[int, NodeView]] = {}
         self._version = 0
-        self._traffic: dict[str, dict[str, float]] = {}
         self.seed = seed
+        self._trees: NodeTrees | None = None
         self._load()
 
     @property
@@ -154,6 +157,26 @@ class World:
             view = build_view(vm, self.shape(vm), mates, faults)
             self._views[vm.key] = (version, view)
             return view
+
+    @property
+    def trees(self) -> NodeTrees:
+        """The nodes' folders on disk; made on first use."""
+        from ndctl.sim.nodes.service import socket_path
+        from ndctl.sim.nodes.tree import NodeTrees
+
+        with self._lock:
+            if self._trees is None:
+                self._trees = NodeTrees(self, socket_path(self))
+            return self._trees
+
+    def shell(self, vm: VM, script: str, timeout_s: float = 90.0) -> tuple[int, str, str]:
+        """Run an sh script as root on the node: (exit status, stdout, stderr), as Run Command does.
+
+        Blocks: from the simulator's event loop, call it in a thread.
+        """
+        from ndctl.sim.nodes import shell
+
+        return shell.run(self.trees, vm, script, timeout_s)
 
     def node_fault(self, vm: VM, *kinds: str) -> Fault | None:
         """The first planted fault of these kinds on this VM."""
