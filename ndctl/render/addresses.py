@@ -24,14 +24,7 @@ def address_plan(space: str, nodes: int, inventory: Path) -> AddressPlan:
 
     Raises NdctlError (exit 2) when `nodes` VMs do not fit.
     """
-    network = ipaddress.ip_network(space)
-    if not isinstance(network, ipaddress.IPv4Network):
-        raise NdctlError(
-            "render.ipv6",
-            f"network.create {space} is IPv6; the nodes need IPv4",
-            where=Where(inventory),
-            exit_code=ExitCode.USAGE,
-        )
+    network = ipaddress.IPv4Network(space)
     racks = next(network.subnets(prefixlen_diff=1))
     room = racks.num_addresses - AZURE_RESERVED
     if nodes > room:
@@ -43,5 +36,5 @@ def address_plan(space: str, nodes: int, inventory: Path) -> AddressPlan:
             where=Where(inventory),
             exit_code=ExitCode.USAGE,
         )
-    last = ipaddress.ip_network((int(network.broadcast_address) - 15, 28))
+    last = ipaddress.IPv4Network((int(network.broadcast_address) - 15, 28))
     return AddressPlan(space=str(network), racks=str(racks), jump=str(last))

@@ -160,6 +160,7 @@ def _node_values(loaded: RenderInput, chosen: Plan) -> dict[str, Any]:
     # An OS disk on local NVMe takes one whole disk (learn.microsoft.com, "FAQ: ephemeral OS disks", read 2026-12).
     on_nvme = chosen.ephemeral_os_disk and profile.azure.disk_controller.value == "NVMe"
     return {
+        "ssh_port": loaded.inventory.ssh.port,
         "imex": profile.nvlink.imex.value,
         "persistence_mode": profile.gpu.persistence_mode.value,
         "nodes_per_rack": chosen.vms_per_rack,

@@ -31,7 +31,10 @@ class RenderInput(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The inventory with every choice made: no None is left to interpret in a template."""
+    """The inventory with every choice made: no None is left to interpret in a template.
+
+    vms_per_rack: how many are asked for; rack_size: how many the hardware has
+    """
 
     cluster: str
     subscription: str
@@ -40,6 +43,8 @@ class Plan:
     zones: tuple[str, ...]
     racks: int
     vms_per_rack: int
+    rack_size: int
+    whole_rack_nvlink: bool
     vm_size: str
     network: Network
     block: bool
@@ -106,6 +111,8 @@ def plan(loaded: RenderInput) -> Plan:
         zones=(inventory.zone,) if inventory.zone else (),
         racks=inventory.racks,
         vms_per_rack=inventory.vms_per_rack or loaded.profile.vms_per_rack.value,
+        rack_size=loaded.profile.vms_per_rack.value,
+        whole_rack_nvlink=loaded.profile.nvlink.domain.value == "rack",
         vm_size=inventory.vm_size,
         network=inventory.network,
         block=(override.kind or azure.placement.value) == "interconnect-block",

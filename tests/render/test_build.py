@@ -103,6 +103,17 @@ def test_profile_values_can_be_overridden_one_by_one() -> None:
     assert len(of_type(made, "interconnectBlocks")) == 2
 
 
+def test_the_group_knows_the_size_of_the_hardware_not_of_the_wish() -> None:
+    made = render(loaded(vms_per_rack=16))
+    (group,) = of_type(made, "interconnectGroups")
+    assert group["properties"] == {
+        "scope": "InfiniBand",
+        "subgroupProfile": {"vmSize": "Standard_ND128isr_GB300_v6", "scope": "VerticalConnect", "size": 18},
+    }
+    assert {one["sku"]["capacity"] for one in of_type(made, "interconnectBlocks")} == {16}
+    assert {one["sku"]["capacity"] for one in of_type(made, "virtualMachineScaleSets")} == {16}
+
+
 def test_without_blocks_nothing_speaks_of_interconnects() -> None:
     made = render(loaded(placement={"kind": "none"}))
     assert "nterconnect" not in json.dumps([one.template for one in made.deployments])
@@ -194,6 +205,14 @@ def test_own_jump_hosts_reach_the_racks_themselves_and_no_jump_is_made() -> None
     admin = rules(made)["allow-ssh-from-admin"]
     assert (admin["destinationAddressPrefix"], admin["destinationPortRange"]) == ("10.40.0.0/17", "2222")
     assert "allow-ssh-from-jump" not in rules(made)
+
+
+def test_another_ssh_port_is_where_sshd_listens() -> None:
+    made = yaml.safe_load(render(loaded(ssh={"public_key": PUBLIC_KEY, "port": 2222})).cloud_init)
+    (entry,) = [one for one in made["write_files"] if "sshd_config.d" in one["path"]]
+    assert entry["content"] == "Port 2222\n"
+    assert ["sh", "-c", "systemctl restart ssh.socket || systemctl restart ssh.service"] in made["runcmd"]
+    assert "sshd_config.d" not in render(loaded()).cloud_init
 
 
 def test_a_new_network_without_any_jump_host_gets_one() -> None:
