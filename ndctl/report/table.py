@@ -98,9 +98,12 @@ def finding_lines(finding: Finding) -> Iterator[Line]:
 
 def judgement_lines(judgement: Judgement) -> Iterator[Line]:
     """`warn   …`: the status word first, then what matters."""
-    shown = [f for f in judgement.findings if f.status is not Status.PASS] or list(judgement.findings)
+    passed = [f for f in judgement.findings if f.status is Status.PASS]
+    shown = [f for f in judgement.findings if f.status is not Status.PASS] or passed
     text = shown[0].message if shown else "no result in this text"
-    yield f"{judgement.status.value:<7}{judgement.tool}: {text}", _STATUS_STYLE[judgement.status]
+    if passed and shown is not passed:
+        text = f"{passed[0].message} — but {text}"
+    yield f"{judgement.status.value:<6} {judgement.tool}: {text}", _STATUS_STYLE[judgement.status]
     for position, finding in enumerate(shown):
         if position:
             yield f"       {finding.status.value}: {finding.subject}: {finding.message}", _STATUS_STYLE[finding.status]

@@ -19,7 +19,8 @@ class TextJudge:
     parse:      text -> facts (a frozen dataclass with `unknown_fields`); never raises
     judge:      facts, profile or None -> findings. No findings, or none but skips, means unknown: a judge that
                 is content says so with a pass finding that names what it saw.
-    looks_like: how surely a text is this tool's, 0..1, for `auto`
+    looks_like: how surely a text is this tool's, 0..1, for `auto`; it sees head and tail of a long text
+    aliases:    other names a person may type for it
     """
 
     tool: str
@@ -27,3 +28,4 @@ class TextJudge:
     parse: Callable[[str], Any]
     judge: Callable[[Any, Profile | None], Sequence[Finding]]
     looks_like: Callable[[str], float]
+    aliases: tuple[str, ...] = ()
