@@ -10,12 +10,11 @@ _ANSI = re.compile(
     r"|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)"  # window titles, links
     r"|\x1b[@-Z\\^_=>78c]"  # two-character escapes
 )
-_BLANKS: dict[int, str | None] = str.maketrans(
-    {"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\ufeff": None, "\u200b": None, "\x00": None}
-)
-_BREAKS: dict[int, str | None] = str.maketrans(
-    {"\x0b": " ", "\x0c": " ", "\x1c": " ", "\x1d": " ", "\x1e": " ", "\x85": " "}
-)
+# NBSP and its narrow kin are blanks; byte order marks, zero-width blanks and NULs are nothing; other breaks are no lines.
+_STRAY = {
+    **dict.fromkeys(map(ord, "\u00a0\u2007\u202f\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), " "),
+    **dict.fromkeys(map(ord, "\ufeff\u200b\x00"), ""),
+}
 # Open MPI --tag-output and --timestamp-output, Slurm -l, GNU parallel and kubectl style tags are told apart by shape.
 _MPI_TAG = re.compile(
     r"^(?:\[[^\]\n]{0,40}\])?(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?"  # a host, a time
@@ -61,7 +60,7 @@ def plain(text: str) -> str:
         text = _ANSI.sub("", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text.translate(_BLANKS | _BREAKS)
+    return text.translate(_STRAY)
 
 
 def lines(text: str) -> list[str]:
