@@ -10,7 +10,7 @@ _ANSI = re.compile(
     r"|\x1b\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)"  # window titles, links
     r"|\x1b[@-Z\\^_=>78c]"  # two-character escapes
 )
-# NBSP and its narrow kin are blanks; byte order marks, zero-width blanks and NULs are nothing; other breaks are no lines.
+# NBSP and its narrow kin are blanks; byte order marks, zero-width blanks and NULs are nothing.
 _STRAY = {
     **dict.fromkeys(map(ord, "\u00a0\u2007\u202f\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), " "),
     **dict.fromkeys(map(ord, "\ufeff\u200b\x00"), ""),
