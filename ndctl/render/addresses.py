@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from pathlib import Path
 
 from ndctl.model.errors import ExitCode, NdctlError, Where
 
@@ -19,7 +18,7 @@ class AddressPlan:
     jump: str
 
 
-def address_plan(space: str, nodes: int, inventory: Path) -> AddressPlan:
+def address_plan(space: str, nodes: int, where: Where) -> AddressPlan:
     """The lower half for racks, the last /28 for the jump host; what lies between is left for the owner's own use.
 
     Raises NdctlError (exit 2) when `nodes` VMs do not fit.
@@ -33,7 +32,7 @@ def address_plan(space: str, nodes: int, inventory: Path) -> AddressPlan:
             f"network.create {space} has room for {room} nodes (half of it, less {AZURE_RESERVED} that Azure keeps);"
             f" {nodes} are wanted",
             hint="give a larger network, e.g. a /16 for up to 32,763 nodes",
-            where=Where(inventory),
+            where=where,
             exit_code=ExitCode.USAGE,
         )
     last = ipaddress.IPv4Network((int(network.broadcast_address) - 15, 28))

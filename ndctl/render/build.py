@@ -9,7 +9,6 @@ from typing import Any
 
 import jinja2
 
-from ndctl.model.errors import Where
 from ndctl.model.places import rack_name
 from ndctl.render import names
 from ndctl.render.addresses import AddressPlan, address_plan
@@ -36,7 +35,7 @@ def render(loaded: RenderInput, public_key_text: str | None = None) -> Rendered:
     Raises NdctlError (exit 2): static racks, an address space too small, a clash of tags, a private key, ARM limits.
     """
     chosen = plan(loaded)
-    key = public_key(public_key_text or loaded.inventory.ssh.public_key, loaded.path_of, Where(loaded.path))
+    key = public_key(public_key_text or loaded.inventory.ssh.public_key, loaded.path_of, loaded.where("ssh.public_key"))
     cloud_init = _text("cloud-init.yaml.j2", _node_values(loaded, chosen))
     hold_custom_data(cloud_init)
     values = _shared_values(loaded, chosen)
@@ -130,7 +129,7 @@ def _shared_values(loaded: RenderInput, chosen: Plan) -> dict[str, Any]:
 
 def _addresses(loaded: RenderInput, chosen: Plan) -> AddressPlan | None:
     space = chosen.network.create
-    return address_plan(space, chosen.racks * chosen.vms_per_rack, loaded.path) if space else None
+    return address_plan(space, chosen.racks * chosen.vms_per_rack, loaded.where("network.create")) if space else None
 
 
 def _resource_ids(chosen: Plan) -> dict[str, str]:

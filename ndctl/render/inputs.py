@@ -28,12 +28,17 @@ class RenderInput(Protocol):
         """A file the inventory names: `~` is expanded, relative means relative to the inventory."""
         ...
 
+    def where(self, key: str, /) -> Where:
+        """The key's place in the file, e.g. "network.create"."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The inventory with every choice made: no None is left to interpret in a template.
 
     vms_per_rack: how many are asked for; rack_size: how many the hardware has
+    own_jumps:    the user names jump hosts, which have to reach the racks from `network.admin_from`
     """
 
     cluster: str
@@ -52,6 +57,7 @@ class Plan:
     fault_domains: int
     ephemeral_os_disk: bool
     creates_jump: bool
+    own_jumps: bool
     user_tags: dict[str, str]
 
     def id(self, resource_type: str, *path: str) -> str:
@@ -88,7 +94,7 @@ def plan(loaded: RenderInput) -> Plan:
             "render.static",
             f"{inventory.cluster} lists static racks: there is nothing to render for racks that are not on Azure",
             hint=f"ndctl validate {loaded.path}",
-            where=Where(loaded.path),
+            where=loaded.where("static"),
             exit_code=ExitCode.USAGE,
         )
     if azure.orchestration_mode.value != "Uniform":
@@ -122,6 +128,7 @@ def plan(loaded: RenderInput) -> Plan:
         if override.os_disk is None
         else override.os_disk == "ephemeral",
         creates_jump=creates_jump(inventory),
+        own_jumps=any(jump != "created" for jump in inventory.ssh.jump),
         user_tags=dict(inventory.tags),
     )
 
@@ -135,6 +142,6 @@ def _refuse_tag_clash(loaded: RenderInput) -> None:
             "render.tag-clash",
             f"tag {clash[0]!r} is set by ndctl itself",
             hint="give the tag another name",
-            where=Where(loaded.path),
+            where=loaded.where("tags"),
             exit_code=ExitCode.USAGE,
         )

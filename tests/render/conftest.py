@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ndctl.inventory.schema import Inventory
+from ndctl.model.errors import Where
 from ndctl.profiles.loader import load as load_profile
 from ndctl.profiles.schema import Profile
 from ndctl.render import render
@@ -26,6 +27,9 @@ class LoadedInventory:
     inventory: Inventory
     profile: Profile
     path: Path
+
+    def where(self, key: str) -> Where:
+        return Where(self.path, 7, 3, len(key))
 
     def path_of(self, text: str) -> Path:
         return self.path.parent / Path(text).expanduser()

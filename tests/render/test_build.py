@@ -202,9 +202,16 @@ def test_nothing_but_nat_and_jump_has_a_public_address(two_racks: Rendered) -> N
 def test_own_jump_hosts_reach_the_racks_themselves_and_no_jump_is_made() -> None:
     made = render(loaded(ssh={"public_key": PUBLIC_KEY, "jump": ["ops@bastion.example"], "port": 2222}))
     assert not of_type(made, "virtualMachines")
-    admin = rules(made)["allow-ssh-from-admin"]
-    assert (admin["destinationAddressPrefix"], admin["destinationPortRange"]) == ("10.40.0.0/17", "2222")
-    assert "allow-ssh-from-jump" not in rules(made)
+    found = rules(made)
+    own = found["allow-ssh-from-own-jump-hosts"]
+    assert (own["destinationAddressPrefix"], own["destinationPortRange"]) == ("10.40.0.0/17", "2222")
+    assert "allow-ssh-from-jump" not in found and "allow-ssh-from-admin" not in found
+
+
+def test_own_and_created_jump_hosts_side_by_side() -> None:
+    found = rules(render(loaded(ssh={"public_key": PUBLIC_KEY, "jump": ["created", "bastion.example"]})))
+    assert found["allow-ssh-from-admin"]["destinationAddressPrefix"] == "10.40.255.240/28"
+    assert found["allow-ssh-from-own-jump-hosts"]["destinationAddressPrefix"] == "10.40.0.0/17"
 
 
 def test_another_ssh_port_is_where_sshd_listens() -> None:
