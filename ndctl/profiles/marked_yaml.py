@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -32,7 +32,8 @@ _TAGS = {
 class _PlainLoader(yaml.SafeLoader):
     """A loader to which every plain scalar is text."""
 
-    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {}
+
+_PlainLoader.yaml_implicit_resolvers = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,8 @@ def parse(text: str, file: Path, kind: str) -> Document:
         raise wrong("not-text", "a control character, which YAML does not allow", where) from error
     except RecursionError as error:
         raise wrong("too-deep", "nested too deeply to be read", Where(file)) from error
+    except (ValueError, OverflowError) as error:  # an escape such as "\\UFFFFFFFF", a version of 5,000 digits
+        raise wrong("yaml", "not valid YAML: an escape or number that means nothing", Where(file)) from error
     if root is None or (isinstance(root, yaml.ScalarNode) and root.value in _NULLS and root.style is None):
         raise wrong("empty", f"the {kind} is empty", Where(file, 1, 1))
     if not isinstance(root, yaml.MappingNode):

@@ -11,10 +11,17 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.profiles.marked_yaml import Document, KeyPath, dotted
+
+_OWN = "ndctl"
+
+
+def problem(message: str, *, hint: str = "", key: str = "") -> PydanticCustomError:
+    """What a validator raises to give a hint, or to point at one key of the mapping it checks."""
+    return PydanticCustomError(_OWN, "{message}", {"message": message, "hint": hint, "key": key})
 
 
 def placed_errors(error: ValidationError, document: Document, model: type[BaseModel], kind: str) -> list[NdctlError]:
@@ -64,6 +71,9 @@ def _placed(detail: ErrorDetails, document: Document, model: type[BaseModel], ki
         case "literal_error" | "enum":
             message = f"{_shown(detail['input'])} is no {name}"
             hint = did_you_mean(str(detail["input"]), re.findall(r"'([^']*)'", str(context.get("expected", ""))))
+        case "ndctl":
+            # A problem of the mapping as a whole is marked, since its maker may want to tell it in more detail.
+            code, message = ("invalid" if path or context.get("key") else "whole"), detail["msg"]
         case "value_error" | "assertion_error":
             message = str(context.get("error", detail["msg"]))
         case "union_tag_not_found" | "union_tag_invalid":
