@@ -72,6 +72,14 @@ class AzureFault:
         return ExitCode.PERMISSION if blamed else None
 
 
+class FaultError(AzureError):
+    """A failure that Azure told in an answer that is no HTTP error, e.g. a what-if that ended in "Failed"."""
+
+    def __init__(self, fault: AzureFault) -> None:
+        super().__init__(fault.innermost_message or fault.innermost_code)
+        self.fault = fault
+
+
 def fault_from_body(body: Any, *, status: int | None = None, fallback: str = "") -> AzureFault:
     """The fault in an error body (dict, list or text) of any nesting."""
     found = list(causes(body))
@@ -96,7 +104,9 @@ def fault_from_body(body: Any, *, status: int | None = None, fallback: str = "")
 
 
 def fault_from_exception(error: AzureError) -> AzureFault:
-    """The fault behind what an SDK raised."""
+    """The fault behind what an SDK (or `whatif`) raised."""
+    if isinstance(error, FaultError):
+        return error.fault
     if isinstance(error, HttpResponseError) and not isinstance(error, ClientAuthenticationError):
         return fault_from_body(_body_of(error), status=error.status_code, fallback=str(error.message or error))
     if isinstance(error, ClientAuthenticationError):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from azure.core import PipelineClient
 from azure.core.exceptions import AzureError
 from azure.core.pipeline.policies import RetryPolicy
-from azure.core.rest import HttpRequest
+from azure.core.rest import HttpRequest, HttpResponse
 from azure.mgmt.compute.models import RunCommandInput
 
 from ndctl.azure.clients import COMPUTE_API, AzureClients
@@ -66,7 +66,7 @@ def learn_host_keys(clients: AzureClients, scale_set: str, instance_id: str) -> 
 
 
 def public_keys(text: str) -> tuple[tuple[str, str], ...]:
-    """The host keys in a text, each type once, ed25519 first. A line whose key is not of the type it names is not one."""
+    """The host keys in a text, each type once, ed25519 first. A key that is not of the type it names is left out."""
     order = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")
     found: dict[str, str] = {}
     for match in _KEY.finditer(text):
@@ -104,13 +104,14 @@ def _read_blob(url: str, cloud: Cloud) -> str:
     """The blob behind a SAS URL. The URL is a secret, and the sign-in token must not go there: a bare pipeline."""
     if not url.startswith("https://"):
         return ""
-    with PipelineClient(
+    client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
         url,
         policies=[RetryPolicy(retry_total=2, timeout=60)],
         connection_verify=cloud.verify,
         connection_timeout=10,
         read_timeout=30,
-    ) as client:
+    )
+    with client:
         response = client.send_request(HttpRequest("GET", url), stream=True)
         response.raise_for_status()
         # The newest boot is at the end of the log.

@@ -77,7 +77,8 @@ def list_group(clients: AzureClients, cluster: str) -> GroupContents:
         return GroupContents(exists=False, created_by_ndctl=False)
     tags = _lower(group.tags)
     created = tags.get(TAG_GROUP_CREATED) == cluster
-    ours, foreign = [], []
+    ours: list[Resource] = []
+    foreign: list[Resource] = []
     for one in clients.resources.resources.list_by_resource_group(clients.resource_group):
         told = _lower(one.tags)
         resource = Resource(
@@ -95,7 +96,7 @@ def ensure_group(clients: AzureClients, cluster: str, tags: Mapping[str, str]) -
         return False
     groups.create_or_update(
         clients.resource_group,
-        {"location": clients.region, "tags": {**tags, TAG_GROUP_CREATED: cluster}},  # type: ignore[arg-type]
+        {"location": clients.region, "tags": {**tags, TAG_GROUP_CREATED: cluster}},
     )
     return True
 

@@ -14,7 +14,7 @@ from azure.mgmt.resource.deployments.models import (
 )
 
 from ndctl.azure.clients import AzureClients
-from ndctl.azure.faults import error_from_fault, fault_from_body
+from ndctl.azure.faults import FaultError, fault_from_body
 from ndctl.azure.waiting import finish
 
 WHAT_IF_DEADLINE_S = 600
@@ -86,7 +86,7 @@ class Change:
 
 
 def what_if(clients: AzureClients, deployment: ArmDeployment) -> tuple[Change, ...]:
-    """Ask ARM. Sorted by type and name. Raises what the SDK raises; NdctlError when what-if itself failed."""
+    """Ask ARM. Sorted by type and name. Raises AzureError; NdctlError when it takes too long."""
     parameters: Any = deployment.parameters  # plain JSON is what the model sends
     request = DeploymentWhatIf(
         properties=DeploymentWhatIfProperties(
@@ -100,7 +100,7 @@ def what_if(clients: AzureClients, deployment: ArmDeployment) -> tuple[Change, .
     poller = clients.deployments.deployments.begin_what_if(clients.resource_group, deployment.name, request)
     result = finish(poller, WHAT_IF_DEADLINE_S, doing)
     if result.error is not None or str(result.status).casefold() == "failed":
-        raise error_from_fault(fault_from_body(result.error.as_dict() if result.error else {}), doing)
+        raise FaultError(fault_from_body(result.error.as_dict() if result.error else {}, fallback=f"{doing} failed"))
     found = result.properties.changes if result.properties else None
     return tuple(sorted((_change(one) for one in found or ()), key=lambda c: (c.type.casefold(), c.name)))
 

@@ -1,0 +1,293 @@
+"""Deploys a plan: the foundation first, then the racks side by side. One rack's failure leaves the others alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from azure.core.exceptions import AzureError
+
+from ndctl.azure.clients import AzureClients
+from ndctl.azure.deployments import DeploymentEnd, Operation
+from ndctl.azure.deployments import deploy as deploy_one
+from ndctl.azure.faults import AzureFault, fault_from_exception
+from ndctl.azure.resources import ensure_group
+from ndctl.azure.scale_sets import Instance, list_instances
+from ndctl.azure.whatif import ArmDeployment
+from ndctl.model.errors import ExitCode, worst_exit
+from ndctl.model.events import Event, EventSink, ignore_events
+from ndctl.render import names
+from ndctl.workflow.plan import Act, Plan, Step
+from ndctl.workflow.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from ndctl.inventory.loader import Loaded
+    from ndctl.render.rendered import Rendered
+
+DEPLOY_SCHEMA = "ndctl.deploy/1"
+FOUNDATION_DEADLINE_S = 1800.0
+RACK_DEADLINE_S = 5400.0
+RACKS_AT_ONCE = 16
+
+_BLOCK = "microsoft.compute/interconnectblocks"
+_SCALE_SET = "microsoft.compute/virtualmachinescalesets"
+
+
+class Fate(StrEnum):
+    """What became of the foundation or a rack."""
+
+    UNCHANGED = "unchanged"
+    DEPLOYED = "deployed"
+    PARTIAL = "partial"  # some VMs run; kept and usable
+    FAILED = "failed"
+    REFUSED = "refused"  # by the plan already; nothing was sent
+    NOT_STARTED = "not started"
+    STILL_RUNNING = "still running"  # in Azure, no longer watched
+
+    @property
+    def as_planned(self) -> bool:
+        return self in (Fate.UNCHANGED, Fate.DEPLOYED)
+
+
+@dataclass(frozen=True, slots=True)
+class RackEnd:
+    """How one rack (or the foundation, `name` "foundation") ended."""
+
+    name: str
+    fate: Fate
+    expected_vms: int = 0
+    deployed_vms: int = 0
+    seconds: float = 0.0
+    fault: AzureFault | None = None
+    failed_instances: tuple[str, ...] = ()
+    detail: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "status": self.fate.value,
+            "expected_vms": self.expected_vms,
+            "deployed_vms": self.deployed_vms,
+            "failed_instances": list(self.failed_instances),
+            "seconds": round(self.seconds, 1),
+            "fault": self.fault.as_dict() if self.fault else None,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DeployResult:
+    cluster: str
+    inventory: str
+    plan_digest: str
+    foundation: RackEnd
+    racks: tuple[RackEnd, ...]
+    interrupted: bool = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        ends = (self.foundation, *self.racks)
+        planned = sum(1 for one in self.racks if one.fate.as_planned)
+        codes = [one.fault.exit_code for one in ends if one.fault and one.fault.exit_code]
+        if planned < len(self.racks) or not self.foundation.fate.as_planned:
+            nothing_sent = all(one.fate in (Fate.REFUSED, Fate.NOT_STARTED) for one in self.racks)
+            if nothing_sent and self.foundation.fate in (Fate.UNCHANGED, Fate.REFUSED):
+                codes.append(ExitCode.PREFLIGHT)
+            else:
+                codes.append(ExitCode.DEPLOY_PARTIAL if planned else ExitCode.DEPLOY_FAILED)
+        return worst_exit(codes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The published form."""
+        return {
+            "schema": DEPLOY_SCHEMA,
+            "cluster": self.cluster,
+            "inventory": self.inventory,
+            "plan_digest": self.plan_digest,
+            "foundation": self.foundation.as_dict(),
+            "racks": [one.as_dict() for one in self.racks],
+            "interrupted": self.interrupted,
+            "exit_code": int(self.exit_code),
+        }
+
+
+def deploy(
+    loaded: Loaded,
+    rendered: Rendered,
+    plan: Plan,
+    clients: AzureClients,
+    *,
+    on_event: EventSink = ignore_events,
+    stop: threading.Event | None = None,
+    rack_deadline_s: float = RACK_DEADLINE_S,
+    clock: Callable[[], float] = monotonic,
+) -> DeployResult:
+    """Do exactly what `plan` says. What Azure refuses is part of the result; racks without change are not touched.
+
+    On Ctrl-C it stops waiting (Azure goes on) and the result is `interrupted`. Raises NdctlError only when the
+    resource group cannot be created.
+    """
+    stop = stop or threading.Event()
+    work = _Work(loaded, clients, on_event, stop, rack_deadline_s, clock)
+    deployments = {one.name: one for one in rendered.deployments}
+    wanted = [step for step in plan.racks if step.act is not Act.SURPLUS]
+    if not plan.group_exists and plan.has_changes:
+        cluster = plan.cluster
+        with clients.telling(f"creating resource group {clients.resource_group}", ExitCode.DEPLOY_FAILED):
+            ensure_group(clients, cluster, names.tags(cluster, None, loaded.inventory.tags))
+    grounds = side_by_side(
+        [plan.foundation], lambda step: work.foundation(step, deployments[step.name]), workers=1, stop=stop
+    )
+    foundation = grounds.results.get(0, RackEnd("foundation", Fate.STILL_RUNNING))
+    if grounds.interrupted or not foundation.fate.as_planned:
+        racks = tuple(_not_sent(step) for step in wanted)
+        return DeployResult(plan.cluster, plan.inventory, plan.digest, foundation, racks, grounds.interrupted)
+    sent = [step for step in wanted if step.act.sends]
+    ended = side_by_side(sent, lambda step: work.rack(step, deployments[step.name]), workers=RACKS_AT_ONCE, stop=stop)
+    by_name = {step.name: ended.results.get(index) for index, step in enumerate(sent)}
+    racks = tuple(by_name.get(step.name) or _not_sent(step) for step in wanted)
+    interrupted = ended.interrupted
+    return DeployResult(plan.cluster, plan.inventory, plan.digest, foundation, racks, interrupted)
+
+
+def _not_sent(step: Step) -> RackEnd:
+    end = RackEnd(step.rack, Fate.NOT_STARTED, step.expected_vms, step.live_vms or 0)
+    if step.act is Act.NO_CHANGE:
+        return replace(end, fate=Fate.UNCHANGED)
+    if step.act is Act.REFUSED:
+        return replace(end, fate=Fate.REFUSED, fault=step.fault)
+    return end
+
+
+class _Work:
+    """What one thread does: send one deployment, watch it, count what came of it."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        clients: AzureClients,
+        on_event: EventSink,
+        stop: threading.Event,
+        rack_deadline_s: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self.loaded, self.clients, self.on_event, self.stop = loaded, clients, on_event, stop
+        self.cluster, self.rack_deadline_s, self.clock = loaded.inventory.cluster, rack_deadline_s, clock
+
+    def foundation(self, step: Step, deployment: ArmDeployment) -> RackEnd:
+        if step.act is Act.REFUSED:
+            return RackEnd("foundation", Fate.REFUSED, fault=step.fault)
+        if not step.act.sends:
+            return RackEnd("foundation", Fate.UNCHANGED)
+        self._tell("", "started", step.act.value)
+
+        def progress(seen: Sequence[Operation]) -> None:
+            done = sum(1 for one in seen if one.state.casefold() == "succeeded")
+            self._tell("", "running", f"{done} of {len(step.changes)} resources")
+
+        end = self._send(deployment, FOUNDATION_DEADLINE_S, progress)
+        result = RackEnd("foundation", _fate(end), seconds=end.seconds, fault=end.fault, detail=_detail(end))
+        self._tell("", "done" if end.succeeded else "failed", result.fate.value)
+        return result
+
+    def rack(self, step: Step, deployment: ArmDeployment) -> RackEnd:
+        self._tell(step.rack, "started", step.act.value)
+        scale_set = next((c.name for c in step.changes if c.type.casefold() == _SCALE_SET), "")
+
+        def progress(seen: Sequence[Operation]) -> None:
+            begun = any(one.type.casefold() == _SCALE_SET for one in seen)
+            there = self._count(scale_set) if begun and scale_set else None
+            self._tell(step.rack, "running", _rack_progress(seen, step.expected_vms, there))
+
+        end = self._send(deployment, self.rack_deadline_s, progress)
+        if end.still_running:
+            result = RackEnd(step.rack, Fate.STILL_RUNNING, step.expected_vms, seconds=end.seconds, detail=_detail(end))
+        else:
+            result = self._judge(step, scale_set, end)
+        ok = result.fate.as_planned
+        self._tell(
+            step.rack,
+            "done" if ok else "failed",
+            f"{result.fate.value}: {result.deployed_vms} of {result.expected_vms} VMs",
+        )
+        return result
+
+    def _judge(self, step: Step, scale_set: str, end: DeploymentEnd) -> RackEnd:
+        """Azure may say Succeeded with fewer VMs than asked, and Failed with most of them running: count."""
+        instances = self._instances(scale_set)
+        there = sum(1 for one in instances if one.deployed)
+        failed = [one for one in instances if one.provisioning == "failed"]
+        # The instances know the cause best: the deployment may only say that allocation was incomplete.
+        fault = next((one.fault for one in failed if one.fault and one.fault.innermost_code), None) or end.fault
+        if end.succeeded and there >= step.expected_vms:
+            fate = Fate.DEPLOYED
+        else:
+            fate = Fate.PARTIAL if there else Fate.FAILED
+        return RackEnd(
+            step.rack,
+            fate,
+            step.expected_vms,
+            there,
+            end.seconds,
+            fault if fate is not Fate.DEPLOYED else None,
+            tuple(one.instance_id for one in failed),
+        )
+
+    def _send(
+        self, deployment: ArmDeployment, deadline_s: float, progress: Callable[[Sequence[Operation]], None]
+    ) -> DeploymentEnd:
+        return deploy_one(
+            self.clients, deployment, deadline_s=deadline_s, stop=self.stop, on_progress=progress, clock=self.clock
+        )
+
+    def _instances(self, scale_set: str) -> tuple[Instance, ...]:
+        if not scale_set:
+            return ()
+        try:
+            return list_instances(self.clients, scale_set)
+        except AzureError as error:
+            # Not there at all is zero VMs; anything else would make a count of zero a lie.
+            if fault_from_exception(error).status == 404:
+                return ()
+            raise
+
+    def _count(self, scale_set: str) -> int | None:
+        try:
+            return sum(1 for one in list_instances(self.clients, scale_set) if one.deployed)
+        except AzureError:
+            return None  # only for the progress line
+
+    def _tell(self, rack: str, status: str, message: str) -> None:
+        step = "" if rack else "foundation"
+        self.on_event(Event("deploy", status, cluster=self.cluster, rack=rack, step=step, message=message))
+
+
+def _fate(end: DeploymentEnd) -> Fate:
+    if end.still_running:
+        return Fate.STILL_RUNNING
+    return Fate.DEPLOYED if end.succeeded else Fate.FAILED
+
+
+def _detail(end: DeploymentEnd) -> str:
+    return {"deadline": f"no end after {end.seconds:.0f} s; Azure goes on with it"}.get(end.still_running, "")
+
+
+def _rack_progress(seen: Sequence[Operation], expected: int, there: int | None) -> str:
+    """`block 18/18 ✓   scale set 18/18   running 16/18`"""
+    states = {one.type.casefold(): one.state for one in seen}
+    parts = []
+    if _BLOCK in states:
+        done = states[_BLOCK].casefold() == "succeeded"
+        parts.append(f"block {expected} ✓" if done else f"block {states[_BLOCK].lower()}")
+    if _SCALE_SET in states:
+        done = states[_SCALE_SET].casefold() == "succeeded"
+        parts.append("scale set ✓" if done else f"scale set {states[_SCALE_SET].lower()}")
+        if there is not None:
+            parts.append(f"running {there}/{expected}")
+    return "   ".join(parts) or "waiting for Azure"

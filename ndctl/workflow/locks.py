@@ -1,0 +1,65 @@
+"""One writer per cluster: a file lock that says who holds it. The system drops it when its holder ends."""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ndctl.model.errors import ExitCode, NdctlError
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@contextmanager
+def cluster_lock(folder: Path, cluster: str, doing: str, now: Callable[[], datetime] = _now) -> Iterator[None]:
+    """Hold the cluster's lock while `doing` ("deploy", "destroy").
+
+    Raises NdctlError (exit 10) that names the holder when another process has it.
+    """
+    path = folder / "lock"
+    with path.open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise _held(cluster, file.read()) from None
+        holder = {
+            "doing": doing,
+            "user": _user(),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "since": now().isoformat(timespec="seconds"),
+        }
+        file.truncate(0)
+        file.write(json.dumps(holder))
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def _held(cluster: str, text: str) -> NdctlError:
+    try:
+        holder = json.loads(text)
+        who = "{doing} by {user} on {host}, process {pid}, since {since}".format(**holder)
+        hint = f"wait until it has ended, or look at it: ps -p {holder['pid']}"
+    except (ValueError, KeyError, TypeError):
+        who, hint = "another ndctl", "wait until it has ended"
+    return NdctlError("lock.held", f"{cluster} is locked: {who}", hint=hint, exit_code=ExitCode.LOCKED_OR_STALE)
