@@ -56,7 +56,8 @@ def parse(arguments):
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
         if option in _TWO:
-            mca[rest.pop(0)] = rest.pop(0)
+            name = rest.pop(0)
+            mca[name] = rest.pop(0)
         elif option == "-x":
             exported.append(rest.pop(0))
         elif option in _ONE:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ndctl.sim.tools import perftest
 from ndctl.sim.tools.answer import Answer
@@ -66,7 +67,8 @@ class PairDesk:
         leaving = asyncio.create_task(reader.read(1))
         try:
             yield Answer(perftest.WAITING, code=_MORE)
-            await asyncio.wait({waiting.met, leaving}, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+            both: set[asyncio.Future[Any]] = {waiting.met, leaving}
+            await asyncio.wait(both, timeout=_PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
             if waiting.met.done():
                 yield waiting.met.result()
             elif not leaving.done():

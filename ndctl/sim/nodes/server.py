@@ -229,7 +229,8 @@ async def _wire(process: asyncssh.SSHServerProcess[bytes], child: asyncio.subpro
     leaving = asyncio.create_task(gone())
     working = asyncio.gather(drain(stdout, process.stdout), drain(stderr, process.stderr))
     try:
-        done, _ = await asyncio.wait({asyncio.ensure_future(working), leaving}, return_when=asyncio.FIRST_COMPLETED)
+        both: set[asyncio.Future[Any]] = {working, leaving}
+        done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if leaving in done:
             return
         await working

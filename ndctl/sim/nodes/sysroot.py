@@ -31,7 +31,8 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
         "proc/meminfo",
         (
             f"MemTotal:       {shape.memory_kb} kB\nMemFree:        {free} kB\nMemAvailable:   {free + 4_000_000} kB\n"
-            "Buffers:           91212 kB\nCached:          4120332 kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n"
+            "Buffers:           91212 kB\nCached:          4120332 kB\n"
+            "SwapTotal:             0 kB\nSwapFree:              0 kB\n"
         ),
     )
     yield "proc/cpuinfo", "".join(f"processor\t: {cpu}\n\n" for cpu in range(shape.vcpus))

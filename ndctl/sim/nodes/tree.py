@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ndctl.sim.nodes import scripts, sysroot
 from ndctl.sim.tools import registry
-from ndctl.sim.tools.answer import Answer
+from ndctl.sim.tools.answer import Answer, not_found
 from ndctl.sim.world import VM, World
 from ndctl.sim.world.view import NodeView
 
@@ -81,7 +81,7 @@ class NodeTrees:
     def answer(self, vm: VM, key: str, tool: str, arguments: Sequence[str]) -> Answer:
         """Ask the model, and keep the answer in the node's folder where it may be kept."""
         if not vm.has_gpus and tool not in ("hostname", "uname", "nproc"):
-            return registry.not_found(tool)
+            return not_found(tool)
         answer = registry.answer(tool, self.world.node(vm), list(arguments), self.world.clock())
         if answer.keep and answer.code == 0 and not answer.err and key:
             with self._lock:

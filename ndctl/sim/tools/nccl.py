@@ -16,21 +16,24 @@ from ndctl.sim.tools.nccl_model import Plan, bus_factor, plan, time_us
 from ndctl.sim.world import VM, World, seeds
 
 _RULE = "-" * 74
+_DEFAULT_BYTES = 32 << 20
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+_SUMMED = ("all_reduce", "reduce_scatter", "reduce", "sendrecv")
 _runs = itertools.count(1)
 
 _TITLE = (
-    "#\n#                                                              out-of-place                       in-place          \n"
-    "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong \n"
-    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         \n"
+    f"#\n#{'out-of-place':>74}{'in-place':>31}          \n"
+    f"#{'size':>11}{'count':>14}{'type':>10}{'redop':>8}{'root':>8}"
+    + f"{'time':>9}{'algbw':>8}{'busbw':>8}{'#wrong':>8}" * 2
+    + f" \n#{'(B)':>11}{'(elements)':>14}{'(us)':>35}{'(GB/s)':>8}{'(GB/s)':>8}"
+    + f"{'(us)':>17}{'(GB/s)':>8}{'(GB/s)':>8}         \n"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    smallest: int = 32 << 20
-    largest: int = 32 << 20
+    smallest: int = _DEFAULT_BYTES
+    largest: int = _DEFAULT_BYTES
     factor: int = 0
     step: int = 1 << 20
     iterations: int = 20
@@ -66,7 +69,7 @@ class Options:
                 text = value or (arguments[index + 1] if index + 1 < len(arguments) else "")
                 unit = _UNITS.get(text[-1:].upper(), 1)
                 values[names[name]] = int(float(text.rstrip("kKmMgG")) * unit)
-        values.setdefault("largest", values.get("smallest", cls.largest))
+        values.setdefault("largest", values.get("smallest", _DEFAULT_BYTES))
         return cls(**values)
 
     def sizes(self) -> Iterator[int]:
@@ -141,8 +144,8 @@ def _run(
     for rank in ranks:
         gpu = rank.view.live_gpus[rank.local]
         text += (
-            f"#  Rank {rank.number:2d} Group  0 Pid {rank.pid:6d} on {rank.view.vm.hostname:>10} device {rank.local:2d} "
-            f"[{gpu.pci[4:12].lower()}] {gpu.name}\n"
+            f"#  Rank {rank.number:2d} Group  0 Pid {rank.pid:6d} on {rank.view.vm.hostname:>10} "
+            f"device {rank.local:2d} [{gpu.pci[4:14].lower()}] {gpu.name}\n"
         )
     if environment.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):
         text += "".join(nccl_info.lines(ranks, todo, environment))
@@ -160,9 +163,7 @@ def _table(tool: str, test: str, options: Options, todo: Plan, ranks: Sequence[R
         share = count if test in ("all_gather", "reduce_scatter", "alltoall") else 1
         elements = size // 4 // share
         actual = elements * 4 * share
-        row = (
-            f"{actual:12d}  {elements:12d}  {'float':>8}  {'sum' if test in _REDUCING + ('sendrecv',) else 'none':>6}  "
-        )
+        row = f"{actual:12d}  {elements:12d}  {'float':>8}  {'sum' if test in _SUMMED else 'none':>6}  "
         row += f"{0 if test in ('broadcast', 'reduce') else -1:6d}"
         for column in ("out", "in"):
             if actual == 0:
@@ -199,8 +200,8 @@ def _complaint(todo: Plan, ranks: Sequence[Rank]) -> str:
     if todo.failure == "mnnvl":
         return rank.warns(
             "mnnvl.cc:98",
-            f"MNNVL (cliqueSize {todo.clique_size}) is available but not working on this system. Check the IMEX channel "
-            "configuration (/dev/nvidia-caps-imex-channels). Set NCCL_MNNVL_ENABLE=0 to ignore this issue.",
+            f"MNNVL (cliqueSize {todo.clique_size}) is available but not working on this system. Check the IMEX "
+            "channel configuration (/dev/nvidia-caps-imex-channels). Set NCCL_MNNVL_ENABLE=0 to ignore this issue.",
         )
     if todo.failure == "pkey":
         peer = next(other for other in ranks if other.view is not rank.view)
@@ -244,5 +245,6 @@ def _not_enough(processes: int, program: str) -> str:
 def _cannot_launch(program: str, host: str) -> str:
     return (
         f"{_RULE}\nmpirun was unable to launch the specified application as it could not access\n"
-        f"or execute an executable:\n\nExecutable: {program}\nNode: {host}\n\nwhile attempting to start process rank 0.\n{_RULE}\n"
+        f"or execute an executable:\n\nExecutable: {program}\nNode: {host}\n\n"
+        f"while attempting to start process rank 0.\n{_RULE}\n"
     )
