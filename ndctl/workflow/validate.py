@@ -1,0 +1,270 @@
+"""Validate racks: find the nodes, ask them, run the active tests, judge, keep.
+
+One inventory after another is discovered, then all nodes of it are asked side by side; active tests run rack by
+rack, several racks at once. Whatever happens, what was gathered is judged and kept.
+"""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from ndctl.checks.base import Check
+from ndctl.checks.registry import catalogue
+from ndctl.checks.verdict import exit_code
+from ndctl.inventory.loader import Loaded, load_many
+from ndctl.model.answers import Command, NodeAnswer
+from ndctl.model.events import Event, EventSink, ignore_events
+from ndctl.model.findings import Finding, RackResult, Run
+from ndctl.model.places import Cluster, Node, Rack
+from ndctl.model.status import Group, Level
+from ndctl.record.store import Store
+from ndctl.workflow.active import ActiveResult, ActiveTests
+from ndctl.workflow.judge_rack import judge_rack
+from ndctl.workflow.select import select
+from ndctl.workflow.transport import Transport, open_transport
+
+RACKS_AT_ONCE = 16  # racks whose active tests run side by side
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to validate. `racks`/`nodes` None means all."""
+
+    paths: tuple[Path, ...]
+    racks: frozenset[int] | None = None
+    nodes: frozenset[str] | None = None
+    groups: frozenset[Group] = frozenset(Group)
+    level: Level = Level.STANDARD
+    force: bool = False
+    fanout: int = 64
+    record: Path | None = None
+    relearn_host_keys: bool = False
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What one cluster gave so far; kept apart from judging so that an interruption loses nothing."""
+
+    loaded: Loaded
+    cluster: Cluster
+    checks: list[Check]
+    answers: dict[Node, NodeAnswer] = field(default_factory=dict)
+    active: dict[str, ActiveResult] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def validate_inventories(
+    request: Request,
+    *,
+    on_event: EventSink = ignore_events,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    open_transport: Callable[[Loaded, Cluster, int], Transport] = open_transport,
+) -> Run:
+    """Validate and record. Raises NdctlError for what makes an answer impossible (inventory, sign-in, record);
+    nodes that do not answer are part of the answer. The first Ctrl-C ends the gathering and judges the rest as
+    incomplete."""
+    started = now()
+    inventories = load_many(request.paths)
+    store = Store(request.record)
+    run_id = new_run_id(store, started)
+    store.begin(run_id, stamp(started), request.level.value, [one.inventory.cluster for one in inventories])
+    gathered: list[Gathered] = []
+    interrupted = False
+    try:
+        for loaded in inventories:
+            try:
+                one = discover(loaded, request, on_event)
+                gathered.append(one)
+                gather(one, request, run_id, store, on_event, open_transport)
+            except KeyboardInterrupt:
+                on_event(Event("note", "failed", message="interrupted: judging what was gathered so far"))
+                interrupted = True
+                break
+        racks = [result for one in gathered for result in judge(one, started.date())]
+        run = Run(
+            id=run_id,
+            started=stamp(started),
+            finished=stamp(now()),
+            level=request.level.value,
+            inventories=tuple(describe(loaded) for loaded in inventories),
+            racks=tuple(racks),
+            exit_code=130 if interrupted else int(exit_code(racks)),
+            interrupted=interrupted,
+        )
+        store.finish(run, measurements(gathered))
+        return run
+    finally:
+        store.close()
+
+
+def stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def new_run_id(store: Store, started: datetime) -> str:
+    """2026-12-02T03-20-11, with a number behind it when a second run began in the same second."""
+    base = started.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S")
+    taken = {line.id for line in store.runs(limit=1000)}
+    number, run_id = 1, base
+    while run_id in taken:
+        number += 1
+        run_id = f"{base}.{number}"
+    return run_id
+
+
+def describe(loaded: Loaded) -> Mapping[str, Any]:
+    return {
+        "path": str(loaded.path),
+        "cluster": loaded.inventory.cluster,
+        "digest": loaded.digest,
+        "profile": loaded.profile.name,
+    }
+
+
+def discover(loaded: Loaded, request: Request, on_event: EventSink) -> Gathered:
+    """The nodes that are meant, with their host keys learned, and the checks to ask of them."""
+    from ndctl.workflow.nodes import discover as discover_nodes
+    from ndctl.workflow.nodes import learn_host_keys
+
+    cluster = select(discover_nodes(loaded), request.racks, request.nodes)
+    learn_host_keys(loaded, cluster, relearn=request.relearn_host_keys)
+    checks = [
+        check
+        for check in catalogue()
+        if check.group in request.groups and request.level.includes(check.level) and check.applies(loaded.profile)
+    ]
+    on_event(
+        Event(
+            "collect",
+            "started",
+            cluster=cluster.name,
+            message=f"{len(cluster.nodes)} nodes in {len(cluster.racks)} racks, {len(checks)} checks",
+        )
+    )
+    return Gathered(loaded, cluster, checks)
+
+
+def commands_of(checks: list[Check]) -> list[Command]:
+    """Each command once, in the order it runs."""
+    unique: dict[str, Command] = {}
+    for check in checks:
+        for command in check.commands:
+            unique.setdefault(command.id, command)
+    return sorted(unique.values(), key=lambda command: (command.order, command.id))
+
+
+def gather(
+    one: Gathered,
+    request: Request,
+    run_id: str,
+    store: Store,
+    on_event: EventSink,
+    opener: Callable[[Loaded, Cluster, int], Transport],
+) -> None:
+    """Ask all nodes; at standard level run the active tests and ask again for what they may have changed."""
+    transport = opener(one.loaded, one.cluster, request.fanout)
+    commands = commands_of(one.checks)
+    begun = time.monotonic()
+
+    def keep(answer: NodeAnswer) -> None:
+        one.answers[answer.node] = merged(one.answers.get(answer.node), answer)
+        store.keep_answer(run_id, answer)
+        if not answer.outcome.ok:
+            on_event(
+                Event(
+                    "collect",
+                    "failed",
+                    cluster=one.cluster.name,
+                    rack=answer.node.rack,
+                    node=answer.node.name,
+                    message=f"{answer.outcome.kind.value}: {answer.outcome.detail}",
+                )
+            )
+
+    transport.collect({node: commands for node in one.cluster.nodes}, keep)
+    for rack in one.cluster.racks:
+        one.seconds[rack.name] = time.monotonic() - begun
+    if request.level is Level.QUICK:
+        return
+    tests = ActiveTests(
+        transport,
+        one.loaded,
+        groups=request.groups,
+        force=request.force,
+        holder=f"{getpass.getuser()}@{socket.gethostname()}, run {run_id}",
+        token=run_id.replace(":", "-"),
+        disabled=frozenset(disabled_checks(one.loaded, date.today())),
+        on_event=on_event,
+    )
+
+    def test(rack: Rack) -> None:
+        answers = {node: one.answers[node] for node in rack.nodes if node in one.answers}
+        suspects = {
+            f.node for f in judged(one, rack).findings if f.status.value == "fail" and f.node and not f.caused_by
+        }
+        result = tests.run(rack, answers, frozenset(suspects))
+        one.active[rack.name] = result
+        for node, command, text in result.texts:
+            store.keep_text(run_id, node, command, text)
+        if result.ran:
+            again = [command for command in commands if command.order > 0 or command.id == "kernel-log"]
+            transport.collect({node: again for node in rack.nodes if answers[node].outcome.ok}, keep)
+        one.seconds[rack.name] = time.monotonic() - begun
+
+    with ThreadPoolExecutor(max_workers=RACKS_AT_ONCE) as pool:
+        for done in [pool.submit(test, rack) for rack in one.cluster.racks]:
+            done.result()
+
+
+def merged(before: NodeAnswer | None, later: NodeAnswer) -> NodeAnswer:
+    """A later answer's results replace earlier ones; a node that stopped answering keeps what it had said."""
+    if before is None:
+        return later
+    return NodeAnswer(later.node, later.outcome, {**before.results, **later.results})
+
+
+def disabled_checks(loaded: Loaded, today: date) -> dict[str, str]:
+    """Check id -> reason, of the entries that have not expired."""
+    return {
+        entry.check: f"{entry.reason} (until {entry.until})"
+        for entry in loaded.inventory.disabled_checks
+        if date.fromisoformat(entry.until) >= today
+    }
+
+
+def judged(one: Gathered, rack: Rack, today: date | None = None) -> RackResult:
+    active = one.active.get(rack.name)
+    return judge_rack(
+        rack,
+        one.cluster.name,
+        {node: one.answers[node] for node in rack.nodes if node in one.answers},
+        one.checks,
+        one.loaded.profile,
+        active=active.findings if active else (),
+        active_required=active.required if active else (),
+        disabled=disabled_checks(one.loaded, today or date.today()),
+        seconds=one.seconds.get(rack.name, 0.0),
+    )
+
+
+def judge(one: Gathered, today: date) -> list[RackResult]:
+    return [judged(one, rack, today) for rack in one.cluster.racks]
+
+
+def measurements(gathered: list[Gathered]) -> list[dict[str, Any]]:
+    rows = []
+    for one in gathered:
+        for rack, active in one.active.items():
+            rows += [{"cluster": one.cluster.name, "rack": rack, **row} for row in active.measurements]
+    return rows
+
+
+__all__ = ["Finding", "Request", "validate_inventories"]
