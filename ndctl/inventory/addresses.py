@@ -37,6 +37,8 @@ def expand(entries: Iterable[str]) -> list[Address]:
 def _expanded(entry: str) -> list[str]:
     if _IPV6.match(entry):
         return [entry]
+    if entry.startswith("@"):
+        raise ValueError(f"'{entry}': node groups are not looked up, an inventory names its nodes")
     if "@" in entry:
         raise ValueError(f"'{entry}': the login user is set once, by ssh.user")
     if not _PLAIN.match(entry):

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ndctl.inventory.effective import Effective, digest_of, effective_values
 from ndctl.inventory.json_schema import json_schema
 from ndctl.inventory.rules import broken_rules, find_profile
-from ndctl.inventory.schema import Inventory, azure_or_static_problems
+from ndctl.inventory.schema import AZURE_KEYS, Inventory, azure_or_static_problems
 from ndctl.inventory.static import static_cluster
 from ndctl.model.errors import ExitCode, ManyErrors, NdctlError, Where
 from ndctl.profiles.marked_yaml import Document, KeyPath, read, undotted
@@ -159,17 +159,18 @@ def _same_cluster(loaded: Loaded, twin: Loaded) -> NdctlError:
 
 def _of_schema(error: ValidationError, document: Document) -> list[NdctlError]:
     """The schema's errors; what a whole inventory lacks is told key by key, even beside errors in single keys."""
-    found = [one for one in placed_errors(error, document, Inventory, "inventory") if not _about_whole(one)]
-    for key, message in azure_or_static_problems(document.data):
-        where = document.where_key((key,))
-        code = "missing-key" if message.startswith("missing") else "not-for-static"
-        hint = "or give 'static' racks that are not on Azure" if document.data.get("static") is None else ""
-        found.append(NdctlError(f"inventory.{code}", message, hint=hint, where=where, exit_code=ExitCode.USAGE))
+    problems = azure_or_static_problems(document.data)
+    missing = [key for key, message in problems if message.startswith("missing")]
+    placed = placed_errors(error, document, Inventory, "inventory", missing)
+    found = [one for one in placed if one.code != "inventory.whole"]
+    for one in found:
+        if one.code == "inventory.missing-key" and set(AZURE_KEYS) <= set(missing):
+            one.hint = "racks that are not on Azure need 'static' and 'profile' instead"
+    for key, message in problems:
+        if key not in missing:
+            where = document.where_key((key,))
+            found.append(NdctlError("inventory.not-for-static", message, where=where, exit_code=ExitCode.USAGE))
     return found
-
-
-def _about_whole(error: NdctlError) -> bool:
-    return error.code == "inventory.whole"
 
 
 def _together(errors: list[NdctlError], sort: bool = True) -> NdctlError:

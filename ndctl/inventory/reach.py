@@ -47,11 +47,11 @@ class CustomCloud(Strict):
 
 
 def _cloud_kind(value: Any) -> str:
-    return "endpoint" if isinstance(value, (dict, CustomCloud)) else "name"
+    return "by endpoint" if isinstance(value, (dict, CustomCloud)) else "by name"
 
 
 Cloud = Annotated[
-    Annotated[Literal["public", "usgov", "china"], Tag("name")] | Annotated[CustomCloud, Tag("endpoint")],
+    Annotated[Literal["public", "usgov", "china"], Tag("by name")] | Annotated[CustomCloud, Tag("by endpoint")],
     Discriminator(_cloud_kind),
 ]
 

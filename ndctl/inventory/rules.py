@@ -31,15 +31,15 @@ def find_profile(inventory: Inventory, document: Document) -> Profile:
     """The profile that is named, else that of the VM size. Raises NdctlError at the key that names it."""
     key = "profile" if inventory.profile is not None else "vm_size"
     try:
-        return (
-            load_profile(inventory.profile) if inventory.profile is not None else for_vm_size(inventory.vm_size or "")
-        )
+        if inventory.profile is not None:
+            return load_profile(inventory.profile)
+        return for_vm_size(inventory.vm_size or "")
     except NdctlError as error:
         if error.code not in ("profile.unknown", "profile.unknown-size"):
             raise
         hint = error.hint
         if key == "vm_size" and not hint.startswith("did you mean"):
-            hint = f"name a 'profile' for it, or write one ({hint})"
+            hint = f"{hint}; or name a 'profile' for it"
         raise _error(document, (key,), error.code, error.message, hint) from error
 
 
@@ -91,7 +91,10 @@ def _azure_words(inventory: Inventory, document: Document) -> Iterator[NdctlErro
     for tag in inventory.tags:
         if tag.lower() in _OWN_TAGS:
             message = f"tag '{tag}' is set by ndctl itself"
-            yield _error(document, ("tags", tag), "tag-clash", message, "give the tag another name")
+            where = document.where_key(("tags", tag))
+            yield NdctlError(
+                "inventory.tag-clash", message, hint="give it another name", where=where, exit_code=ExitCode.USAGE
+            )
     if inventory.ssh.user in _REFUSED_USERS:
         message = f"Azure refuses the login user '{inventory.ssh.user}'"
         yield _error(document, ("ssh", "user"), "user", message, "e.g. azureuser")
@@ -136,8 +139,12 @@ def _twice(
     document: Document,
     path: KeyPath,
 ) -> Iterator[NdctlError]:
+    again: list[str] = []
     for address in addresses:
         one = (address.host.lower(), address.port or default_port)
         if one in first_use:
-            yield _error(document, path, "duplicate-node", f"{address} is listed twice, first in {first_use[one]}")
+            again.append(f"{address} is listed twice, first in {first_use[one]}")
         first_use.setdefault(one, f"rack {rack}")
+    if again:
+        more = f" (and {len(again) - 1} more)" if len(again) > 1 else ""
+        yield _error(document, path, "duplicate-node", again[0] + more)

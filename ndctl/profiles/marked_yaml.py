@@ -6,6 +6,7 @@ Plain scalars stay text ("64", "true") and null becomes None: the schema decides
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ KeyPath = tuple[str | int, ...]
 _LARGEST_FILE = 1_000_000  # bytes
 _MOST_VALUES = 50_000  # after aliases are followed
 _DEEPEST = 40
+_ESCAPE = re.compile(r"\\U(?!000[0-9A-Fa-f]|0010)[0-9A-Fa-f]{8}")  # beyond the last character, U+10FFFF
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _STR_TAG = "tag:yaml.org,2002:str"
 _TAGS = {
@@ -94,8 +96,10 @@ def parse(text: str, file: Path, kind: str) -> Document:
         raise wrong("not-text", "a control character, which YAML does not allow", where) from error
     except RecursionError as error:
         raise wrong("too-deep", "nested too deeply to be read", Where(file)) from error
-    except (ValueError, OverflowError) as error:  # an escape such as "\\UFFFFFFFF", a version of 5,000 digits
-        raise wrong("yaml", "not valid YAML: an escape or number that means nothing", Where(file)) from error
+    except (ValueError, OverflowError) as error:  # PyYAML trips over "\UFFFFFFFF"
+        beyond = _ESCAPE.search(text)
+        where = _at(text, beyond.start(), file) if beyond else Where(file)
+        raise wrong("yaml", "not valid YAML: an escape or number that means nothing", where) from error
     if root is None or (isinstance(root, yaml.ScalarNode) and root.value in _NULLS and root.style is None):
         raise wrong("empty", f"the {kind} is empty", Where(file, 1, 1))
     if not isinstance(root, yaml.MappingNode):

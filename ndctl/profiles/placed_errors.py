@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.model.errors import ExitCode, NdctlError, Where
 from ndctl.profiles.marked_yaml import Document, KeyPath, dotted
 
 _OWN = "ndctl"
@@ -24,11 +24,42 @@ def problem(message: str, *, hint: str = "", key: str = "") -> PydanticCustomErr
     return PydanticCustomError(_OWN, "{message}", {"message": message, "hint": hint, "key": key})
 
 
-def placed_errors(error: ValidationError, document: Document, model: type[BaseModel], kind: str) -> list[NdctlError]:
-    """One NdctlError (exit 2) for each thing pydantic found, in the order of the file; one a place and message."""
-    found = [_placed(detail, document, model, kind) for detail in error.errors(include_url=False)]
+def placed_errors(
+    error: ValidationError,
+    document: Document,
+    model: type[BaseModel],
+    kind: str,
+    also_missing: Iterable[str] = (),
+) -> list[NdctlError]:
+    """One NdctlError (exit 2) for each thing pydantic found, in the order of the file.
+
+    Keys that are missing in one mapping are one error; a key that is only misspelt is not missing too.
+    `also_missing`: keys of the whole file that are needed though the model leaves them optional.
+    """
+    found: list[NdctlError] = []
+    missing: dict[KeyPath, list[str]] = {(): list(also_missing)}
+    misspelt: set[tuple[KeyPath, str]] = set()
+    for detail in error.errors(include_url=False):
+        path, rest = _split(detail["loc"], document)
+        if detail["type"] == "missing":
+            missing.setdefault(path, []).append(str(rest[-1]))
+            continue
+        if detail["type"] == "extra_forbidden":
+            near = nearest(str(path[-1]), field_names(model, path[:-1]))
+            misspelt |= {(path[:-1], near)} if near else set()
+        found.append(_placed(detail, document, model, kind))
+    for path, keys in missing.items():
+        keys = [key for key in keys if (path, key) not in misspelt]
+        if keys:
+            message = f"missing key{'s' if len(keys) > 1 else ''} " + ", ".join(f"'{key}'" for key in keys)
+            hint = _description(model, (*path, keys[0])) if len(keys) == 1 else ""
+            found.append(_error(kind, "missing-key", message, hint, document.where_key(path)))
     unique = {(str(one.where), one.message): one for one in found}
     return in_file_order(unique.values())
+
+
+def _error(kind: str, code: str, message: str, hint: str, where: Where) -> NdctlError:
+    return NdctlError(f"{kind}.{code}", message, hint=hint, where=where, exit_code=ExitCode.USAGE)
 
 
 def in_file_order(errors: Iterable[NdctlError]) -> list[NdctlError]:
@@ -41,17 +72,24 @@ def in_file_order(errors: Iterable[NdctlError]) -> list[NdctlError]:
     return sorted(errors, key=position)
 
 
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that `word` was probably meant to be, in any case; "" when none is near."""
+    by_lower = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), sorted(by_lower), n=1, cutoff=0.6)
+    return by_lower[near[0]] if near else ""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint that names the nearest known word, else all of them, else ""."""
     known = sorted(known)
-    near = difflib.get_close_matches(word.lower(), [name.lower() for name in known], n=1, cutoff=0.6)
+    near = nearest(word, known)
     if near:
-        return f"did you mean '{next(name for name in known if name.lower() == near[0])}'?"
-    return f"known here: {', '.join(known)}" if known else ""
+        return f"did you mean '{near}'?"
+    return f"one of: {', '.join(known)}" if known else ""
 
 
 def _placed(detail: ErrorDetails, document: Document, model: type[BaseModel], kind: str) -> NdctlError:
-    path, rest = _split(detail["loc"], document)
+    path, _ = _split(detail["loc"], document)
     context = detail.get("ctx") or {}
     name = dotted(path) or kind
     code, hint = "invalid", ""
@@ -61,10 +99,6 @@ def _placed(detail: ErrorDetails, document: Document, model: type[BaseModel], ki
             code, message = "unknown-key", f"unknown key '{path[-1]}'"
             where = document.where_key(path)
             hint = did_you_mean(str(path[-1]), field_names(model, path[:-1]))
-        case "missing":
-            code, message = "missing-key", f"missing key '{rest[-1] if rest else detail['loc'][-1]}'"
-            where = document.where_key(path)
-            hint = _description(model, (*path, str(rest[-1]))) if rest else ""
         case "string_pattern_mismatch" | "string_too_short":
             message = f"{_shown(detail['input'])} is no valid {name}"
             hint = _description(model, path)
@@ -87,7 +121,7 @@ def _placed(detail: ErrorDetails, document: Document, model: type[BaseModel], ki
         hint = str(context["hint"])
     if context.get("key"):
         where = document.where_key((*path, str(context["key"])))
-    return NdctlError(f"{kind}.{code}", message, hint=hint, where=where, exit_code=ExitCode.USAGE)
+    return _error(kind, code, message, hint, where)
 
 
 _WANTS_LIST = frozenset({"tuple_type", "list_type"})
