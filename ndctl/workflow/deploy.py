@@ -17,7 +17,7 @@ from ndctl.azure.deployments import deploy as deploy_one
 from ndctl.azure.faults import AzureFault, fault_from_exception
 from ndctl.azure.resources import ensure_group
 from ndctl.azure.scale_sets import Instance, list_instances
-from ndctl.azure.whatif import ArmDeployment
+from ndctl.azure.whatif import ArmDeployment, from_template
 from ndctl.model.errors import ExitCode, worst_exit
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.render import names
@@ -198,7 +198,7 @@ class _Work:
 
     def rack(self, step: Step, deployment: ArmDeployment) -> RackEnd:
         self._tell(step.rack, "started", step.act.value)
-        scale_set = next((c.name for c in step.changes if c.type.casefold() == _SCALE_SET), "")
+        scale_set = _scale_set(deployment)
 
         def progress(seen: Sequence[Operation]) -> None:
             begun = any(one.type.casefold() == _SCALE_SET for one in seen)
@@ -209,7 +209,12 @@ class _Work:
         if end.still_running:
             result = RackEnd(step.rack, Fate.STILL_RUNNING, step.expected_vms, seconds=end.seconds, detail=_detail(end))
         else:
-            result = self._judge(step, scale_set, end)
+            try:
+                result = self._judge(step, scale_set, end)
+            except AzureError as error:
+                fault = end.fault or fault_from_exception(error)
+                detail = "its VMs could not be counted"
+                result = RackEnd(step.rack, Fate.FAILED, step.expected_vms, 0, end.seconds, fault, detail=detail)
         ok = result.fate.as_planned
         self._tell(
             step.rack,
@@ -266,6 +271,11 @@ class _Work:
     def _tell(self, rack: str, status: str, message: str) -> None:
         step = "" if rack else "foundation"
         self.on_event(Event("deploy", status, cluster=self.cluster, rack=rack, step=step, message=message))
+
+
+def _scale_set(deployment: ArmDeployment) -> str:
+    resources = from_template(deployment, "")
+    return next((one.name for one in resources if one.type.casefold() == _SCALE_SET), "")
 
 
 def _fate(end: DeploymentEnd) -> Fate:

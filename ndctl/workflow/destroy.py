@@ -1,0 +1,189 @@
+"""Removes a cluster: only what carries its tags, users before what they use, and the group only if ndctl made it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from azure.core.exceptions import AzureError
+
+from ndctl.azure.clients import AzureClients
+from ndctl.azure.faults import AzureFault, fault_from_exception
+from ndctl.azure.resources import GroupContents, Resource, delete_group, delete_resource, list_group
+from ndctl.checks.azure_errors import FaultClass
+from ndctl.model.errors import ExitCode, NdctlError, worst_exit
+from ndctl.model.events import Event, EventSink, ignore_events
+from ndctl.workflow.side_by_side import side_by_side
+
+if TYPE_CHECKING:
+    from ndctl.inventory.loader import Loaded
+
+DESTROY_SCHEMA = "ndctl.destroy/1"
+DELETES_AT_ONCE = 8
+# A delete may be refused because something before it in the order is still on its way out.
+PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyPlan:
+    """What will go. `group` tells what else is in the resource group."""
+
+    cluster: str
+    inventory: str
+    resource_group: str
+    group: GroupContents
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        return self.group.ours
+
+    @property
+    def deletes_group(self) -> bool:
+        """Only a group that ndctl created for this cluster, and that holds nothing else."""
+        return self.group.exists and self.group.created_by_ndctl and not self.group.foreign
+
+    @property
+    def nothing_to_do(self) -> bool:
+        return not self.resources and not self.deletes_group
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyResult:
+    plan: DestroyPlan
+    gone: tuple[Resource, ...]
+    failed: tuple[tuple[Resource, AzureFault], ...] = ()
+    group_deleted: bool = False
+    group_fault: AzureFault | None = None
+    interrupted: bool = False
+
+    @property
+    def left(self) -> tuple[Resource, ...]:
+        known = {one.id for one in self.gone} | {one.id for one, _ in self.failed}
+        return tuple(one for one in self.plan.resources if one.id not in known)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        faults = [fault for _, fault in self.failed] + ([self.group_fault] if self.group_fault else [])
+        codes = [fault.exit_code for fault in faults if fault.exit_code]
+        if faults or self.left:
+            codes.append(ExitCode.DEPLOY_PARTIAL if self.gone else ExitCode.DEPLOY_FAILED)
+        return worst_exit(codes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The published form."""
+        return {
+            "schema": DESTROY_SCHEMA,
+            "cluster": self.plan.cluster,
+            "inventory": self.plan.inventory,
+            "resource_group": {
+                "name": self.plan.resource_group,
+                "deleted": self.group_deleted,
+                "foreign_resources": len(self.plan.group.foreign),
+                "fault": self.group_fault.as_dict() if self.group_fault else None,
+            },
+            "gone": [one.id for one in self.gone],
+            "failed": [{"id": one.id, "fault": fault.as_dict()} for one, fault in self.failed],
+            "left": [one.id for one in self.left],
+            "interrupted": self.interrupted,
+            "exit_code": int(self.exit_code),
+        }
+
+
+def plan_destroy(loaded: Loaded, clients: AzureClients) -> DestroyPlan:
+    """What would go. Raises NdctlError: 4 when the inventory says `protect: true`, 3 or 4 when Azure cannot be asked."""
+    refuse_protected(loaded)
+    cluster = loaded.inventory.cluster
+    with clients.telling(f"listing resource group {clients.resource_group}"):
+        group = list_group(clients, cluster)
+    return DestroyPlan(cluster, str(loaded.path), clients.resource_group, group)
+
+
+def refuse_protected(loaded: Loaded) -> None:
+    """`protect: true` wins over every option and every answer."""
+    if loaded.inventory.protect:
+        raise NdctlError(
+            "destroy.protected",
+            f"{loaded.inventory.cluster} is protected: 'protect: true' in the inventory; nothing was deleted",
+            hint="whoever is sure changes that line to 'protect: false' first",
+            where=loaded.where("protect"),
+            exit_code=ExitCode.PREFLIGHT,
+        )
+
+
+def destroy(
+    plan: DestroyPlan,
+    clients: AzureClients,
+    *,
+    on_event: EventSink = ignore_events,
+    stop: threading.Event | None = None,
+) -> DestroyResult:
+    """Delete stage by stage: scale sets, blocks, groups, VMs, networks. What fails is named and tried again after the
+    others; what is already gone is fine. The resource group goes last, and only when nothing of it is left."""
+    stop = stop or threading.Event()
+    gone: list[Resource] = []
+    failed: dict[str, tuple[Resource, AzureFault]] = {}
+    todo: Sequence[Resource] = plan.resources
+    for _ in range(PASSES):
+        failed = {}
+        for _stage, members in groupby(todo, key=lambda one: one.stage):
+            stage = list(members)
+            ended = side_by_side(
+                stage,
+                lambda one: _delete(clients, plan.cluster, one, on_event),
+                workers=DELETES_AT_ONCE,
+                stop=stop,
+                grace_s=1.0,
+            )
+            for index, resource in enumerate(stage):
+                if index not in ended.results:
+                    continue
+                fault = ended.results[index]
+                if fault is None:
+                    gone.append(resource)
+                else:
+                    failed[resource.id] = (resource, fault)
+            if ended.interrupted:
+                return DestroyResult(plan, tuple(gone), tuple(failed.values()), interrupted=True)
+        before, todo = todo, [one for one, fault in failed.values() if fault.fault_class is FaultClass.CONFLICT]
+        if not todo or len(todo) == len(before):
+            break
+    result = DestroyResult(plan, tuple(gone), tuple(failed.values()))
+    if failed or not plan.deletes_group:
+        return result
+    return _delete_empty_group(result, clients, on_event)
+
+
+def _delete(clients: AzureClients, cluster: str, resource: Resource, on_event: EventSink) -> AzureFault | None:
+    def tell(status: str, message: str) -> None:
+        on_event(Event("destroy", status, cluster=cluster, rack=resource.rack, step=label(resource), message=message))
+
+    tell("started", "deleting")
+    fault = delete_resource(clients, resource)
+    tell("failed" if fault else "done", fault.summary if fault else "gone")
+    return fault
+
+
+def _delete_empty_group(result: DestroyResult, clients: AzureClients, on_event: EventSink) -> DestroyResult:
+    """Look once more before deleting a whole group: somebody may have put something into it meanwhile."""
+    plan, name = result.plan, result.plan.resource_group
+    try:
+        now = list_group(clients, plan.cluster)
+        if now.exists and (now.foreign or now.ours):
+            return result
+        if now.exists:
+            on_event(Event("destroy", "started", cluster=plan.cluster, step=f"resource group {name}"))
+            delete_group(clients)
+    except AzureError as error:
+        fault = fault_from_exception(error)
+        return DestroyResult(plan, result.gone, result.failed, group_fault=fault)
+    return DestroyResult(plan, result.gone, result.failed, group_deleted=True)
+
+
+def label(resource: Resource) -> str:
+    """virtualMachineScaleSets/swc-a-rack07"""
+    return f"{resource.type.rpartition('/')[2]}/{resource.name}"

@@ -1,0 +1,186 @@
+"""The nodes of a cluster by name: from Azure and the state directory, or from a static inventory with no Azure."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ndctl.inventory.static import static_cluster
+from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.model.places import Cluster, Node, Rack, node_name, rack_name
+from ndctl.workflow.positions import Place, assign
+from ndctl.workflow.side_by_side import side_by_side
+from ndctl.workflow.state_dir import cluster_dir, write_private
+
+if TYPE_CHECKING:
+    from ndctl.azure.clients import AzureClients
+    from ndctl.inventory.loader import Loaded
+
+__all__ = ["NODES_SCHEMA", "discover", "learn_host_keys", "nodes_dict"]
+
+NODES_SCHEMA = "ndctl.nodes/1"
+_PLACES_SCHEMA = "ndctl.places/1"
+_RACK_NAME = re.compile(r"^rack(\d{2,})$")
+READERS = 8
+
+
+def discover(loaded: Loaded, clients: AzureClients | None = None) -> Cluster:
+    """Every node that exists, by name; positions are stored, so a name keeps its VM.
+
+    Racks of the inventory that are not deployed are there with no nodes. Racks live beyond the inventory's count are
+    listed too, and expected to have what their scale set was asked for. Raises NdctlError (3 identity, 4 unreachable).
+    """
+    if loaded.inventory.static is not None:
+        return static_cluster(loaded)
+    from ndctl.azure.clients import connect
+
+    if clients is not None:
+        return _from_azure(loaded, clients)
+    own = connect(loaded)
+    try:
+        return _from_azure(loaded, own)
+    finally:
+        own.close()
+
+
+def learn_host_keys(
+    loaded: Loaded, cluster: Cluster, *, relearn: bool = False, clients: AzureClients | None = None
+) -> dict[str, str]:
+    """See `workflow.host_keys.learn_host_keys`."""
+    from ndctl.workflow.host_keys import learn_host_keys as learn
+
+    return learn(loaded, cluster, relearn=relearn, clients=clients)
+
+
+def nodes_dict(loaded: Loaded, cluster: Cluster) -> dict[str, Any]:
+    """The published form."""
+    return {
+        "schema": NODES_SCHEMA,
+        "cluster": cluster.name,
+        "inventory": str(loaded.path),
+        "racks": [
+            {
+                "name": rack.name,
+                "expected_nodes": rack.expected_nodes,
+                "nodes": [
+                    {
+                        "name": node.name,
+                        "address": node.address,
+                        "port": node.port,
+                        "instance_id": node.instance_id,
+                        "vm_id": node.vm_id,
+                        "subgroup": node.subgroup,
+                        "state": node.state,
+                        "resource_id": node.resource_id,
+                    }
+                    for node in rack.nodes
+                ],
+            }
+            for rack in cluster.racks
+        ],
+    }
+
+
+def _from_azure(loaded: Loaded, clients: AzureClients) -> Cluster:
+    from ndctl.azure.scale_sets import list_addresses
+    from ndctl.workflow.live import live_racks
+
+    inventory = loaded.inventory
+    live = live_racks(clients, inventory.cluster)
+    names = sorted(live)
+    with clients.telling(f"reading the network interfaces of {inventory.cluster}"):
+        read = side_by_side(
+            names,
+            lambda rack: list_addresses(clients, live[rack].scale_set.name),
+            workers=READERS,
+            stop=threading.Event(),
+        )
+    if read.interrupted:
+        raise KeyboardInterrupt
+    addresses = {rack: read.results[index] for index, rack in enumerate(names)}
+    folder = cluster_dir(inventory, loaded.path)
+    stored = _read_places(folder / "nodes.json")
+    racks = []
+    for number in sorted({*range(1, (inventory.racks or 0) + 1), *(_number(rack) for rack in names)}):
+        rack = rack_name(number)
+        here = live.get(rack)
+        instances = here.instances if here else ()
+        standing = assign(stored.get(rack, {}), instances)
+        # A VM that is gone keeps its place on paper until another takes it: it may come back.
+        stored[rack] = {**stored.get(rack, {}), **standing}
+        by_id = {one.instance_id: one for one in instances}
+        nodes = []
+        for position, place in standing.items():
+            one = by_id[place.instance_id]
+            nodes.append(
+                Node(
+                    node_name(number, position),
+                    rack,
+                    address=addresses.get(rack, {}).get(one.instance_id, ""),
+                    port=inventory.ssh.port,
+                    instance_id=one.instance_id,
+                    resource_id=one.resource_id,
+                    vm_id=one.vm_id,
+                    subgroup=one.subgroup,
+                    state=_state(one.provisioning, one.power),
+                )
+            )
+        wanted = number <= (inventory.racks or 0)
+        expected = loaded.vms_per_rack if wanted else (here.scale_set.capacity if here else 0)
+        racks.append(Rack(rack, number, expected, tuple(nodes)))
+    _write_places(folder / "nodes.json", inventory.cluster, stored)
+    return Cluster(inventory.cluster, tuple(racks))
+
+
+def _number(rack: str) -> int:
+    match = _RACK_NAME.match(rack)
+    if not match or rack_name(int(match[1])) != rack:
+        raise NdctlError(
+            "nodes.rack-tag",
+            f"a scale set carries the tag ndctl-rack={rack!r}, which is no rack's name",
+            hint="ndctl writes that tag itself, as rack07; mend it or delete the scale set",
+            exit_code=ExitCode.USAGE,
+        )
+    return int(match[1])
+
+
+def _state(provisioning: str, power: str) -> str:
+    """ "running" for a healthy VM; otherwise what is amiss, e.g. "failed", "deallocated", "creating"."""
+    if provisioning and provisioning != "succeeded":
+        return f"{provisioning}, {power}" if power and power != "running" else provisioning
+    return power
+
+
+def _read_places(path: Path) -> dict[str, dict[int, Place]]:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told["schema"] != _PLACES_SCHEMA:
+            raise KeyError(f"schema {told['schema']!r}")
+        return {
+            rack: {int(position): Place(str(one["instance_id"]), str(one["vm_id"])) for position, one in places.items()}
+            for rack, places in told["racks"].items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise NdctlError(
+            "nodes.places",
+            f"{path} cannot be read ({type(error).__name__}: {error}), and it says which VM stands behind which name",
+            hint=f"restore it, or move it away to number the nodes anew: mv {path} {path}.old",
+        ) from error
+
+
+def _write_places(path: Path, cluster: str, racks: dict[str, dict[int, Place]]) -> None:
+    told = {
+        "schema": _PLACES_SCHEMA,
+        "cluster": cluster,
+        "racks": {
+            rack: {str(at): {"instance_id": one.instance_id, "vm_id": one.vm_id} for at, one in sorted(places.items())}
+            for rack, places in sorted(racks.items())
+            if places
+        },
+    }
+    write_private(path, json.dumps(told, indent=1) + "\n")
