@@ -46,7 +46,7 @@ def _text(view: NodeView, now: float) -> str:
     text = f"{_LEGEND}\n{_stamp(now)}\nNodes:\n"
     for peer in view.peers:
         version = f" - Version: {peer.version}" if peer.version else ""
-        text += f"{f'Node #{peer.index}':<10}- {peer.address:<17}- {peer.status:<20} {version.strip()}".rstrip() + "\n"
+        text += f"{f'Node #{peer.index}':<10}- {peer.address:<16}- {peer.status:<20} {version.strip()}".rstrip() + "\n"
     text += "\n Nodes From\\To " + "".join(f" {peer.index:<3}" for peer in view.peers).rstrip() + "\n"
     for peer in view.peers:
         text += f"{peer.index:>8}       " + "".join(f" {letter:<3}" for letter in peer.to).rstrip() + "\n"
