@@ -1,0 +1,67 @@
+"""Sentences by which nvidia-smi says that it, the driver or a GPU failed; shared by the parsers of its outputs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ndctl.parse.tidy import straight
+
+_PCI = r"(?P<pci>(?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-9a-f])?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """kind: one of the keys below; pci: the GPU named in the sentence, "" if none; text: the sentence."""
+
+    kind: str
+    text: str
+    pci: str = ""
+
+
+# kind -> how it is said. Blanks stand for any run of white space, since sentences are pasted wrapped.
+_SAID = {
+    "driver-not-loaded": r"couldn.?t communicate with the NVIDIA driver",
+    "library-missing": r"couldn.?t find libnvidia-ml(?:\.so)?",
+    "version-mismatch": r"Failed to initialize NVML: Driver/library version mismatch",
+    "nvml-failed": r"Failed to initialize NVML: (?!Driver/library)[A-Za-z][A-Za-z\x20/-]{2,60}",
+    "no-devices": r"No devices were found",
+    "no-permission": r"Insufficient Permissions",
+    "gpu-unreachable": r"Unable to determine the device handle for (?:gpu|GPU) ?"
+    + _PCI
+    + r"\s*: ?(?:GPU is lost|[A-Za-z][A-Za-z\x20]{2,40})?",
+    "gpu-lost": r"GPU is lost\b[^\n]{0,60}",
+    "gpu-requires-reset": r"\[?GPU requires reset\]?",
+    "inforom-corrupt": r"inforom is corrupted(?: at gpu " + _PCI + r")?",
+    "tool-missing": r"nvidia-smi: (?:command )?not found|nvidia-smi: No such file|command not found: nvidia-smi"
+    r"|'nvidia-smi' is not recognized",
+    "handle-failed": r"nvmlDeviceGetHandleBy\w{2,20}\(\): [A-Za-z][A-Za-z\x20]{2,40}",
+}
+_PATTERNS = {
+    kind: re.compile(said.replace(" ?", "\0").replace(" ", r"\s+").replace("\0", r"\s?"), re.IGNORECASE)
+    for kind, said in _SAID.items()
+}
+_KEYWORDS = re.compile(
+    r"couldn.?t\s|failed to init|no devices|insufficient|unable to determine|gpu is\s+lost|requires reset|inforom is"
+    r"|not found|no such file|not recognized|nvmlDevice",
+    re.IGNORECASE,
+)
+_MOST = 256  # more of them say nothing new
+
+
+def troubles(text: str) -> tuple[Trouble, ...]:
+    """Every distinct failure sentence of the text, in order of kind, then of place."""
+    if not _KEYWORDS.search(text):
+        return ()
+    text = straight(text)
+    found: dict[tuple[str, str], Trouble] = {}
+    for kind, pattern in _PATTERNS.items():
+        for match in pattern.finditer(text):
+            groups = match.groupdict()
+            pci = (groups.get("pci") or "").lower()
+            if kind == "gpu-lost" and any(key[0] == "gpu-unreachable" for key in found):
+                continue  # the tail of the sentence before
+            found.setdefault((kind, pci), Trouble(kind, " ".join(match[0].split()), pci))
+            if len(found) >= _MOST:
+                return tuple(found.values())
+    return tuple(found.values())
