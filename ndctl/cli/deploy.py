@@ -1,9 +1,139 @@
-"""ndctl deploy."""
+"""ndctl deploy: do a plan, the foundation first, then the racks side by side."""
 
 from __future__ import annotations
 
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
+
+from ndctl.cli.plan import Format
+
+if TYPE_CHECKING:
+    from ndctl.workflow.deploy import DeployResult, RackEnd
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
+    app.command("deploy")(deploy)
+
+
+def deploy(
+    inventory: Annotated[Path, typer.Argument(help="Inventory file.", metavar="INVENTORY", show_default=False)],
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="Do exactly this plan, or refuse when it is stale.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    output: Annotated[Format, typer.Option("-o", "--output", help="How the answer is printed.")] = Format.TABLE,
+) -> None:
+    """Deploy what the inventory asks for. Running it again goes on where it stopped; unchanged racks stay untouched.
+
+    Exit status: 0 all racks as planned, 6 some, 5 none, 4 refused before anything was sent, 3 not signed in or not
+    permitted, 10 another ndctl holds the cluster or the plan is stale, 130 interrupted (Azure goes on).
+    """
+    from ndctl.azure.clients import connect
+    from ndctl.cli.consent import ask
+    from ndctl.cli.output import emit, say, verbosity
+    from ndctl.cli.plan_text import plan_lines
+    from ndctl.cli.progress import progress
+    from ndctl.inventory.loader import load
+    from ndctl.model.jsonable import dumps
+    from ndctl.workflow.deploy import deploy as deploy_plan
+    from ndctl.workflow.locks import cluster_lock
+    from ndctl.workflow.plan import make_plan
+    from ndctl.workflow.plan_file import hold_plan, read_plan
+    from ndctl.workflow.prepare import render_to_deploy
+    from ndctl.workflow.state_dir import cluster_dir
+
+    loaded = load(inventory)
+    saved = read_plan(plan) if plan else None
+    rendered = render_to_deploy(loaded)
+    name = loaded.inventory.cluster
+    with cluster_lock(cluster_dir(loaded.inventory, loaded.path), name, "deploy"):
+        clients = connect(loaded)
+        try:
+            with progress() as sink:
+                made = make_plan(loaded, rendered, clients, sink)
+            if saved is not None:
+                hold_plan(saved, made)
+            else:
+                say("\n".join(plan_lines(made, verbose=verbosity() > 0)))
+                if made.has_changes:
+                    ask(f"Deploy this to {name}?", "yes", yes=yes)
+            with progress() as sink:
+                result = deploy_plan(loaded, rendered, made, clients, on_event=sink)
+        finally:
+            clients.close()
+    if output is Format.JSON:
+        emit(dumps(result.as_dict()))
+    else:
+        emit("\n".join(result_lines(result)))
+    raise typer.Exit(int(result.exit_code))
+
+
+def result_lines(result: DeployResult) -> list[str]:
+    """The answer for people: one entry per rack that is not as planned, the others folded, then the count."""
+    lines = []
+    if result.foundation.fate.value != "unchanged":
+        lines += _end_lines([result.foundation], result.inventory)
+    for _, group in groupby(result.racks, key=_shape):
+        lines += _end_lines(list(group), result.inventory)
+    lines.append(_count_line(result))
+    if result.interrupted:
+        lines.append("interrupted: Azure goes on with what was sent")
+        lines.append(f"next: ndctl deploy {result.inventory}   (goes on where this stopped)")
+    return lines
+
+
+def _shape(end: RackEnd) -> tuple[object, ...]:
+    """Racks that ended equally are one entry; a partial rack always has its own."""
+    own = end.name if end.fate.value == "partial" else ""
+    fault = (end.fault.innermost_code, end.fault.innermost_message.replace(end.name, "rack")) if end.fault else None
+    return (end.fate, end.expected_vms, end.deployed_vms, fault, end.detail, own)
+
+
+def _end_lines(ends: list[RackEnd], inventory: str) -> list[str]:
+    from ndctl.cli.progress import minutes
+
+    first = ends[0]
+    name = first.name if len(ends) == 1 else f"{first.name}-{ends[-1].name}"
+    fate = first.fate.value
+    took = f"   {minutes(max(one.seconds for one in ends))}" if first.seconds else ""
+    if fate == "deployed" and first.expected_vms:
+        each = " each" if len(ends) > 1 else ""
+        return [f"{name}  deployed   {first.deployed_vms} VMs{each}{took}"]
+    if fate in ("unchanged", "deployed", "not started"):
+        return [f"{name}  {fate}{took}"]
+    if fate == "still running":
+        return [f"{name}  still running in Azure{': ' + first.detail if first.detail else ''}"]
+    pad = " " * (len(name) + 2)
+    count = f": {first.deployed_vms} of {first.expected_vms} VMs." if fate == "partial" else "."
+    lines = [f"{name}  {fate}{count}"]
+    if first.failed_instances:
+        plural = "instance" if len(first.failed_instances) == 1 else "instances"
+        lines[0] += f" {plural} {', '.join(first.failed_instances)}:"
+    if first.fault:
+        lines[0] += f" {first.fault.summary}"
+        lines.append(f'{pad}innermost: "{first.fault.innermost_message}"')
+        again = f"ndctl deploy {inventory} again later" if first.fault.retryable else first.fault.next_step
+        if fate == "partial":
+            again += f", or ndctl validate {inventory} --rack {int(first.name[4:])} on the {first.deployed_vms}"
+        lines.append(f"{pad}next: {again}")
+    elif fate == "partial":
+        lines[0] += " Azure reports no error"
+        lines.append(f"{pad}next: ndctl deploy {inventory} again")
+    if first.detail:
+        lines.append(f"{pad}{first.detail}")
+    return lines
+
+
+def _count_line(result: DeployResult) -> str:
+    planned = sum(1 for one in result.racks if one.fate.as_planned)
+    others: dict[str, int] = {}
+    for one in result.racks:
+        if not one.fate.as_planned:
+            others[one.fate.value] = others.get(one.fate.value, 0) + 1
+    racks = "1 rack" if planned == 1 else f"{planned} racks"
+    told = [f"{racks} as planned", *(f"{count} {fate}" for fate, count in others.items())]
+    return ", ".join(told)

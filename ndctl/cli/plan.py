@@ -1,9 +1,70 @@
-"""ndctl plan."""
+"""ndctl plan: what a deployment would change, rack by rack."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
 import typer
+
+from ndctl.model.errors import ExitCode, worst_exit
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
+    app.command("plan")(plan)
+
+
+def plan(
+    inventory: Annotated[Path, typer.Argument(help="Inventory file.", metavar="INVENTORY", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write the plan here, for: ndctl deploy INVENTORY --plan FILE.")
+    ] = None,
+    output: Annotated[Format, typer.Option("-o", "--output", help="How the answer is printed.")] = Format.TABLE,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit status 9 when there are changes.")
+    ] = False,
+) -> None:
+    """Ask Azure what a deployment would change. Changes nothing.
+
+    Exit status: 0, 3 not signed in or not permitted, 4 Azure refuses a step or cannot be reached.
+    """
+    from ndctl.azure.clients import connect
+    from ndctl.cli.output import emit, say, verbosity
+    from ndctl.cli.plan_text import plan_lines
+    from ndctl.cli.progress import progress
+    from ndctl.inventory.loader import load
+    from ndctl.model.jsonable import dumps
+    from ndctl.workflow.plan import make_plan
+    from ndctl.workflow.plan_file import plan_dict, write_plan
+    from ndctl.workflow.prepare import render_to_deploy
+
+    loaded = load(inventory)
+    rendered = render_to_deploy(loaded)
+    clients = connect(loaded)
+    try:
+        with progress() as sink:
+            made = make_plan(loaded, rendered, clients, sink)
+    finally:
+        clients.close()
+    if out is not None:
+        write_plan(made, out)
+    if output is Format.JSON:
+        emit(dumps(plan_dict(made)))
+    else:
+        emit("\n".join(plan_lines(made, verbose=verbosity() > 0)))
+    if out is not None:
+        told = (
+            f"{out} written, digest {made.digest[:12]}; deploy exactly this with: ndctl deploy {inventory} --plan {out}"
+        )
+        (say if output is Format.JSON else emit)(told)
+    codes = [made.exit_code]
+    if detailed_exitcode and made.has_changes:
+        codes.append(ExitCode.CHANGES)
+    raise typer.Exit(int(worst_exit(codes)))

@@ -95,7 +95,7 @@ class DestroyResult:
 
 
 def plan_destroy(loaded: Loaded, clients: AzureClients) -> DestroyPlan:
-    """What would go. Raises NdctlError: 4 when the inventory says `protect: true`, 3 or 4 when Azure cannot be asked."""
+    """What would go. Raises NdctlError: 4 for `protect: true`, 3 or 4 when Azure cannot be asked."""
     refuse_protected(loaded)
     cluster = loaded.inventory.cluster
     with clients.telling(f"listing resource group {clients.resource_group}"):

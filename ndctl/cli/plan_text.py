@@ -1,0 +1,125 @@
+"""A plan for people: one summary line, then every rack that changes, equal racks folded into one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ndctl.azure.whatif import Change
+    from ndctl.workflow.plan import Plan, Step
+
+_SIGNS = {
+    "create": "+",
+    "modify": "~",
+    "delete": "-",
+    "no change": "=",
+    "deploy": "~",
+    "unsupported": "?",
+    "ignore": "=",
+}
+_SHOWN_PROPERTIES = 8
+
+
+def plan_lines(plan: Plan, *, verbose: bool) -> list[str]:
+    """The whole text as lines. `verbose` unfolds racks and shows unchanged resources too."""
+    lines = [_summary(plan)]
+    if plan.foundation.act.value != "no change" or plan.foundation.notes or verbose:
+        lines += _entry("foundation", [plan.foundation], verbose)
+    shown = [step for step in plan.racks if step.act.value != "no change" or step.notes or verbose]
+    for _, group in groupby(shown, key=(lambda step: step.rack) if verbose else _shape):
+        steps = list(group)
+        lines += _entry(_rack_span([step.rack for step in steps]), steps, verbose)
+    if not plan.group_exists:
+        lines.append(f"resource group {plan.resource_group} does not exist and would be created")
+    if plan.foreign:
+        count = "1 resource" if plan.foreign == 1 else f"{plan.foreign} resources"
+        lines.append(f"untouched: {count} in {plan.resource_group} that ndctl does not manage")
+    lines += [f"not provable before deploy: {line}" for line in plan.not_provable]
+    return lines
+
+
+def _summary(plan: Plan) -> str:
+    place = f"{plan.region}/{plan.zone}" if plan.zone else plan.region
+    acts = ("no change", "create", "modify", "delete", "refused", "beyond the inventory")
+    counts = {act: sum(1 for step in plan.racks if step.act.value == act) for act in acts}
+    told = [f"{counts[act]} {act}" for act in acts[:4]] + [f"{counts[act]} {act}" for act in acts[4:] if counts[act]]
+    return f"{plan.cluster}  {place}   foundation: {plan.foundation.act.value}   racks: {' · '.join(told)}"
+
+
+def _entry(name: str, steps: list[Step], verbose: bool) -> Iterator[str]:
+    """`  rack64  + interconnectBlocks/swc-a-rack64          capacity 18`"""
+    first = steps[0]
+    head = f"  {name}  "
+    rows: list[str] = []
+    for change in first.changes:
+        if change.kind.value in ("no change", "ignore") and not verbose:
+            continue
+        rows += _change_rows(change, [step.rack for step in steps])
+    if first.fault:
+        rows.append(f"! refused: {first.fault.summary}: {first.fault.innermost_message}")
+        rows.append(f"  next: {first.fault.next_step}")
+    rows += [f"  {note}" for note in first.notes]
+    for row in rows or [first.act.value]:
+        yield f"{head}{row}".rstrip()
+        head = " " * len(head)
+
+
+def _change_rows(change: Change, racks: list[str]) -> Iterator[str]:
+    name = change.name
+    if len(racks) > 1:
+        name = f"{name} … {name.replace(racks[0], racks[-1])}"
+    kind = change.type.partition("/")[2] or change.type
+    what = _what(change)
+    yield f"{_SIGNS[change.kind.value]} {kind + '/' + name:<44} {what}".rstrip()
+    changed = [one for one in change.properties if not one.noise]
+    for one in changed[:_SHOWN_PROPERTIES]:
+        yield f"    {one.path}: {_short(one.before)} -> {_short(one.after)}"
+    if len(changed) > _SHOWN_PROPERTIES:
+        yield f"    and {len(changed) - _SHOWN_PROPERTIES} more properties (-o json shows all)"
+    noise = len(change.properties) - len(changed)
+    if noise:
+        yield f"    {noise} that Azure says have no effect"
+
+
+def _what(change: Change) -> str:
+    if change.kind.value == "unsupported":
+        return f"Azure cannot predict this type{': ' + change.note if change.note else ''}"
+    if change.kind.value == "deploy":
+        return "will be sent; Azure does not say whether anything changes"
+    sku = change.after.get("sku") or {}
+    if change.kind.value == "create" and isinstance(sku, dict) and sku.get("capacity"):
+        if change.type.casefold().endswith("interconnectblocks"):
+            return f"capacity {sku['capacity']}"
+        return f"{sku['capacity']} × {sku.get('name', 'VM')}"
+    return ""
+
+
+def _shape(step: Step) -> tuple[object, ...]:
+    """Equal for racks that differ in nothing but their name."""
+
+    def plain(text: str) -> str:
+        return text.replace(step.rack, "rack")
+
+    changes = tuple(
+        (
+            one.kind,
+            one.type,
+            plain(one.name),
+            _what(one),
+            tuple((p.path, p.kind, plain(str(p.before)), plain(str(p.after))) for p in one.properties),
+        )
+        for one in step.changes
+    )
+    fault = (step.fault.innermost_code, plain(step.fault.innermost_message)) if step.fault else None
+    return (step.act, changes, fault, step.notes)
+
+
+def _rack_span(racks: list[str]) -> str:
+    return racks[0] if len(racks) == 1 else f"{racks[0]}-{racks[-1]}"
+
+
+def _short(value: object) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= 60 else text[:57] + "…"
