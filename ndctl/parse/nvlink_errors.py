@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ndctl.parse.numbers import real, whole
+from ndctl.parse.figures import real, whole
 from ndctl.parse.nvidia_trouble import Trouble, troubles
 from ndctl.parse.nvlink_lines import blocks, restarts
 

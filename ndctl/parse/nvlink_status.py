@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ndctl.parse.numbers import real
+from ndctl.parse.figures import real
 from ndctl.parse.nvidia_trouble import Trouble, troubles
 from ndctl.parse.nvlink_lines import Block, blocks, restarts
 
