@@ -28,7 +28,8 @@ def world(tmp_path: Path) -> World:
     for rack in (1, 2):
         for index in range(1, 19):
             world.add_vm(
-                "lab", rack, index, vmss=f"lab-rack{rack:02d}", instance_id=str(index), address=f"127.66.{rack}.{index}",
+                "lab", rack, index, vmss=f"lab-rack{rack:02d}", instance_id=str(index),
+                address=f"127.66.{rack}.{index}",
                 admin_user="azureuser", admin_key="ssh-ed25519 AAAA nobody",
             )  # fmt: skip
     return world

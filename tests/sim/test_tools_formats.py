@@ -111,7 +111,7 @@ class TestNvidiaSmi:
     @pytest.mark.parametrize(
         ("arguments", "words", "code"),
         [
-            (("--query-gpu=index,cuda_version", "--format=csv"), 'Field "cuda_version" is not a valid field to query.', 2),
+            (("--query-gpu=index,cuda_version", "--format=csv"), '"cuda_version" is not a valid field', 2),
             (("-q", "-d", "NOTHING"), "NOTHING", 2),
             (("--frobnicate",), "--frobnicate", 2),
             (("-i", "9"), "No devices were found", 6),

@@ -92,13 +92,12 @@ class TestLayout:
         assert average == pytest.approx(sum(columns) / len(columns), rel=0.01)
 
     def test_alltoall_checks_no_in_place_result_and_all_gather_counts_by_rank(self, world: World) -> None:
-        row = [
-            w for w in launch(world, [1, 2], "-b", "1G", "-e", "1G", test="alltoall").out.splitlines() if "float" in w
-        ][0].split()
+        one = ("-b", "1G", "-e", "1G")
+        exchanged = launch(world, [1, 2], *one, test="alltoall").out.splitlines()
+        row = next(line for line in exchanged if "float" in line).split()
         assert row[8] == "0" and row[12] == "N/A" and row[3] == "none"
-        gather = [
-            w for w in launch(world, [1, 2], "-b", "1G", "-e", "1G", test="all_gather").out.splitlines() if "float" in w
-        ][0]
+        gathered = launch(world, [1, 2], *one, test="all_gather").out.splitlines()
+        gather = next(line for line in gathered if "float" in line)
         assert int(gather.split()[1]) == (1 << 30) // 4 // 8
 
 

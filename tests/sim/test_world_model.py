@@ -14,7 +14,8 @@ from ndctl.sim.world import VM, World
 
 def add(world: World, index: int, rack: int | None = 1, **changes: str) -> VM:
     given = {
-        "vmss": "v", "instance_id": str(index), "address": f"127.66.9.{index}", "admin_user": "u", "admin_key": "ssh-ed25519 A",
+        "vmss": "v", "instance_id": str(index), "address": f"127.66.9.{index}", "admin_user": "u",
+        "admin_key": "ssh-ed25519 A",
     } | changes  # fmt: skip
     return world.add_vm("lab", rack, index, **given)
 
@@ -105,7 +106,7 @@ class TestFaultBook:
         for kind in CATALOGUE.values():
             assert kind.finds and kind.summary and kind.parameters
             assert set(kind.required) | set(kind.defaults) <= set(kind.parameters)
-            named = {name: "x" for name in kind.parameters}
+            named = dict.fromkeys(kind.parameters, "x")
             assert kind.blames.format(**named)
 
     def test_an_unknown_kind_or_parameter_is_an_error_that_names_the_known(self, tmp_path: Path) -> None:

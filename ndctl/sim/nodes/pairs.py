@@ -35,6 +35,10 @@ class PairDesk:
         self._servers: dict[tuple[str, int], _Waiting] = {}
         self._runs = itertools.count(1)
 
+    @property
+    def waiting(self) -> int:
+        return len(self._servers)
+
     async def run(
         self, vm: VM, tool: str, arguments: Sequence[str], reader: asyncio.StreamReader
     ) -> AsyncIterator[Answer]:

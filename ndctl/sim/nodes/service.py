@@ -56,6 +56,10 @@ class ToolService:
             self._server = None
         Path(self._trees.socket_path).unlink(missing_ok=True)
 
+    def waiting(self) -> int:
+        """How many perftest servers wait for their client."""
+        return self._desk.waiting
+
     async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = self._read(await reader.readuntil(b"\0\0"))
