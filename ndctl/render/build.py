@@ -60,9 +60,17 @@ def _foundation(chosen: Plan, values: dict[str, Any], key: PublicKey) -> Deploym
             "machine": JUMP_MACHINE,
             "jump_image": image_reference(JUMP_MACHINE.image),
             "computer_name": f"{chosen.cluster}-jump",
+            "jump_data": _jump_data(values["ssh_port"]),
         },
         key,
     )
+
+
+def _jump_data(ssh_port: str) -> str:
+    """The jump VM's cloud-init, base64; "" where sshd stays on the port it has."""
+    if ssh_port == "22":
+        return ""
+    return base64.b64encode(_text("jump-init.yaml.j2", {"ssh_port": ssh_port}).encode()).decode()
 
 
 def _rack(chosen: Plan, number: int, values: dict[str, Any], custom_data: str, key: PublicKey) -> Deployment:

@@ -38,7 +38,9 @@ def judge_rack(
     for check in checks:
         if check.id in disabled:
             findings.append(
-                Finding(check=check.id, status=Status.SKIP, subject=rack.name, message=f"switched off: {disabled[check.id]}")
+                Finding(
+                    check=check.id, status=Status.SKIP, subject=rack.name, message=f"switched off: {disabled[check.id]}"
+                )
             )
             continue
         if check.judge_node is not None:

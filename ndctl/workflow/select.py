@@ -19,7 +19,10 @@ def parse_numbers(text: str) -> frozenset[int]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last or last - first > 10_000:
             raise NdctlError(
-                "select.racks", f"{part!r} is no rack number or range", hint="e.g. --rack 1,3-5", exit_code=ExitCode.USAGE
+                "select.racks",
+                f"{part!r} is no rack number or range",
+                hint="e.g. --rack 1,3-5",
+                exit_code=ExitCode.USAGE,
             )
         numbers.update(range(first, last + 1))
     return frozenset(numbers)
@@ -33,7 +36,10 @@ def parse_nodes(text: str) -> frozenset[str]:
         return frozenset(NodeSet(text))
     except NodeSetException as error:
         raise NdctlError(
-            "select.nodes", f"{text!r} is no node set: {error}", hint="e.g. --nodes 'rack01-n[01-18]'", exit_code=ExitCode.USAGE
+            "select.nodes",
+            f"{text!r} is no node set: {error}",
+            hint="e.g. --nodes 'rack01-n[01-18]'",
+            exit_code=ExitCode.USAGE,
         ) from error
 
 

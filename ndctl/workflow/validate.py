@@ -189,7 +189,7 @@ def gather(
                 )
             )
 
-    transport.collect({node: commands for node in one.cluster.nodes}, keep)
+    transport.collect(dict.fromkeys(one.cluster.nodes, commands), keep)
     for rack in one.cluster.racks:
         one.seconds[rack.name] = time.monotonic() - begun
     if request.level is Level.QUICK:

@@ -1,0 +1,113 @@
+"""InfiniBand error counters: what they grew by during this run, since totals hold the noise of link training."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+
+from ndctl.checks import commands
+from ndctl.checks.base import Check
+from ndctl.checks.from_text import evidence, unusable
+from ndctl.model.answers import NodeAnswer
+from ndctl.model.findings import Finding
+from ndctl.model.status import Action, Group, Level, Status
+from ndctl.parse.sysfs_listing import Counter, counters
+from ndctl.profiles.schema import Profile
+
+_ID = "infiniband.counters"
+# A counter at the end of its width counts no more: 32, 16 and 8 bits, and the 4 bits of two old ones.
+_PEGGED = {2**32 - 1, 2**16 - 1, 2**8 - 1}
+
+
+def delta(before: int, after: int) -> int:
+    """How much it grew; a value that went down was reset in between, so the new one is the growth."""
+    return after - before if after >= before else after
+
+
+def is_ours(device: str, profile: Profile) -> bool:
+    fabric = profile.infiniband
+    return fnmatch(device, fabric.device_pattern.value) and not any(
+        fnmatch(device, pattern) for pattern in fabric.ignore_devices.value
+    )
+
+
+def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
+    for command in (commands.IB_COUNTERS_BEFORE, commands.IB_COUNTERS_AFTER):
+        missing = unusable(_ID, answer, command)
+        if missing:
+            return [missing]
+    before = counters(answer.results[commands.IB_COUNTERS_BEFORE.id].stdout)
+    after = counters(answer.results[commands.IB_COUNTERS_AFTER.id].stdout)
+    watched = {key for key in after if is_ours(key.device, profile) and key.name in profile.infiniband.counter_limits}
+    raw = evidence(answer, commands.IB_COUNTERS_AFTER)
+    if not watched or not watched & set(before):
+        return [
+            Finding(
+                check=_ID,
+                status=Status.UNKNOWN,
+                subject="counters",
+                node=answer.node.name,
+                message="no error counter of an InfiniBand port could be read twice: not observable here",
+                evidence=raw,
+            )
+        ]
+    findings = []
+    for key in sorted(watched & set(before), key=lambda k: (k.device, k.port, k.name)):
+        found = _judge_counter(key, before[key], after[key], profile, answer, raw)
+        if found:
+            findings.append(found)
+    ports = {(key.device, key.port) for key in watched}
+    return findings or [
+        Finding(
+            check=_ID,
+            status=Status.PASS,
+            subject="counters",
+            node=answer.node.name,
+            message=f"no error counter of {len(ports)} ports grew beyond its limit",
+            evidence=raw,
+        )
+    ]
+
+
+def _judge_counter(
+    key: Counter, before: int, after: int, profile: Profile, answer: NodeAnswer, raw: str
+) -> Finding | None:
+    limit = profile.infiniband.counter_limits[key.name]
+    grown = delta(before, after)
+    if after in _PEGGED and after == before:
+        return Finding(
+            check=f"{_ID}.pegged",
+            status=Status.UNKNOWN,
+            subject=key.device,
+            node=answer.node.name,
+            value=after,
+            message=f"{key.name} is pegged at {after}: it counts no more, so growth can't be seen",
+            action=Action.INVESTIGATE,
+            evidence=raw,
+        )
+    if grown <= limit.value:
+        return None
+    return Finding(
+        check=_ID,
+        status=Status.WARN,
+        subject=key.device,
+        node=answer.node.name,
+        value=grown,
+        unit="events",
+        expected=f"at most {limit.value} in one run",
+        source=limit.origin,
+        message=f"{key.name} +{grown} during this run",
+        cause="a marginal link: cable, transceiver or switch port",
+        action=Action.WATCH,
+        evidence=raw,
+        health_category="Resource.Hpc.Unhealthy.IBPerformance",
+    )
+
+
+CHECK = Check(
+    id=_ID,
+    group=Group.INFINIBAND,
+    level=Level.QUICK,
+    title="InfiniBand error counters do not grow",
+    commands=(commands.IB_COUNTERS_BEFORE, commands.IB_COUNTERS_AFTER),
+    judge_node=_judge_node,
+)

@@ -1,0 +1,113 @@
+"""Root cause before count: which finding explains which, so that one broken link is not sixty-four broken GPUs.
+
+Rules are data: a finding that matches `root` explains findings of the same rack that match `explained` and `near`.
+An explained finding keeps its status and text; it only stops counting against its node and the rack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ndctl.model.findings import Finding
+from ndctl.model.status import Status
+
+Near = Callable[[Finding, Finding], bool]
+_BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+
+
+def _same_node(root: Finding, other: Finding) -> bool:
+    return root.node == other.node
+
+
+def _same_part(root: Finding, other: Finding) -> bool:
+    """The same node and the same GPU or port: subjects begin with the part's name, "GPU 2 (…) link 8"."""
+    return root.node == other.node and _part(root.subject) == _part(other.subject)
+
+
+def _anywhere(root: Finding, other: Finding) -> bool:
+    return True
+
+
+def _names_node(root: Finding, other: Finding) -> bool:
+    """A pair's finding names both of its nodes and the rail in its subject."""
+    return root.node != "" and root.node in other.subject and _part(root.subject) in other.subject
+
+
+def _part(subject: str) -> str:
+    words = subject.split()
+    return " ".join(words[:2]) if words[:1] == ["GPU"] else (words[0] if words else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`root` and `explained` are prefixes of check ids; `statuses` are those a root may have."""
+
+    root: tuple[str, ...]
+    explained: tuple[str, ...]
+    near: Near
+    statuses: tuple[Status, ...] = (Status.FAIL,)
+
+
+RULES: tuple[Rule, ...] = (
+    # A driver that does not answer says nothing about links, ECC or the fabric either.
+    Rule(("gpu.driver",), ("gpu.", "nvlink."), _same_node, (Status.FAIL, Status.UNKNOWN)),
+    # A GPU that is gone has no links, no fabric and no memory to judge.
+    Rule(("gpu.count",), ("gpu.", "nvlink.links", "nvlink.fabric", "nvlink.clique"), _same_part),
+    Rule(("nvlink.links",), ("gpu.xid", "gpu.recovery-action", "nvlink.errors", "nvlink.fabric"), _same_part),
+    Rule(("infiniband.ports",), ("infiniband.counters", "infiniband.pkeys"), _same_part),
+    Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.write-bw",), _names_node),
+    Rule(
+        ("gpu.driver", "gpu.count", "nvlink.links", "nvlink.fabric", "nvlink.clique", "nvlink.imex", "gpu.xid"),
+        ("nccl.",),
+        _anywhere,
+        (Status.FAIL, Status.UNKNOWN),
+    ),
+    Rule(("gpu.ecc", "gpu.row-remap", "gpu.recovery-action"), ("nccl.",), _anywhere),
+)
+
+
+def _matches(check: str, prefixes: Iterable[str]) -> bool:
+    return any(check == p or check.startswith(p if p.endswith(".") else p + ".") for p in prefixes)
+
+
+def attribute(findings: Sequence[Finding], rules: Sequence[Rule] = RULES) -> list[Finding]:
+    """The findings in the same order, with `caused_by` and `explains` filled in. The first rule that fits wins."""
+    result = list(findings)
+    explained_by: dict[int, int] = {}
+    for rule in rules:
+        roots = [
+            i
+            for i, f in enumerate(result)
+            if f.status in rule.statuses and not f.caused_by and i not in explained_by and _matches(f.check, rule.root)
+        ]
+        for i, other in enumerate(result):
+            if other.status not in _BAD or other.caused_by or i in explained_by:
+                continue
+            if not _matches(other.check, rule.explained):
+                continue
+            root = next((r for r in roots if r != i and r not in explained_by and rule.near(result[r], other)), None)
+            if root is not None and result[root].check != other.check:
+                explained_by[i] = root
+    for i, root in explained_by.items():
+        result[i] = replace(result[i], caused_by=reference(result[root]))
+    for root in sorted(set(explained_by.values())):
+        texts = _texts([result[i] for i, r in sorted(explained_by.items()) if r == root])
+        result[root] = replace(result[root], explains=(*result[root].explains, *texts))
+    return result
+
+
+def reference(finding: Finding) -> str:
+    """ "<check>@<node or subject>": how an explained finding names its root."""
+    return f"{finding.check}@{finding.node or finding.subject}"
+
+
+def _texts(explained: Sequence[Finding]) -> list[str]:
+    """One short text per check: its message when there is one of it, else how many."""
+    by_check: dict[str, list[Finding]] = {}
+    for finding in explained:
+        by_check.setdefault(finding.check, []).append(finding)
+    return [
+        found[0].message if len(found) == 1 else f"{found[0].message} (and {len(found) - 1} more {check})"
+        for check, found in by_check.items()
+    ]

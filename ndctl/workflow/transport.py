@@ -1,0 +1,102 @@
+"""SSH to a cluster's nodes, made from its inventory: the one seam between validate and the ssh room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ndctl.inventory.loader import Loaded
+from ndctl.model.answers import Command, NodeAnswer
+from ndctl.model.places import Cluster, Node
+from ndctl.workflow.host_keys import known_hosts_path
+from ndctl.workflow.jump_hosts import jump_chains
+
+
+class Transport(Protocol):
+    """A NodeRunner that can also give answers as they come, and be stopped."""
+
+    @property
+    def user(self) -> str: ...
+
+    def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]: ...
+
+    def collect(self, requests: Mapping[Node, Sequence[Command]], on_answer: Callable[[NodeAnswer], None]) -> None: ...
+
+    def host_key_lines(self, node: Node) -> tuple[str, ...]:
+        """known_hosts lines by which a peer can verify `node`; empty when its key is not known here."""
+        ...
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class SshTransport:
+    """The real one, over `ssh.engine.Engine`."""
+
+    def __init__(self, loaded: Loaded, cluster: Cluster, fanout: int) -> None:
+        from ndctl.ssh.engine import Engine
+        from ndctl.ssh.known_hosts import KnownHosts
+        from ndctl.ssh.settings import settings_from
+
+        ssh = loaded.inventory.ssh
+        known_hosts = known_hosts_path(loaded)
+        public_key = ssh.public_key
+        if public_key is not None and " " not in public_key:
+            public_key = str(loaded.path_of(public_key))
+        self._settings = settings_from(
+            user=ssh.user,
+            port=ssh.port,
+            public_key=public_key,
+            private_key=str(loaded.path_of(ssh.private_key)) if ssh.private_key else None,
+            jump=jump_chains(loaded),
+            known_hosts=[known_hosts],
+            fanout=fanout,
+            user_config=_user_config(),
+            learn_hint=_learn_hint(loaded, known_hosts),
+        )
+        self._known = KnownHosts.load(self._settings.known_hosts)
+        self._engine = Engine(self._settings)
+
+    @property
+    def user(self) -> str:
+        return self._engine.user
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return self._engine.remarks
+
+    def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]:
+        return self._engine.ask(requests)
+
+    def collect(self, requests: Mapping[Node, Sequence[Command]], on_answer: Callable[[NodeAnswer], None]) -> None:
+        for answer in self._engine.collect(requests):
+            on_answer(answer)
+
+    def host_key_lines(self, node: Node) -> tuple[str, ...]:
+        from ndctl.ssh.known_hosts import host_name
+
+        name = host_name(node.address, node.port)
+        return tuple(key.line(name) for key in self._known.expected(node.address, node.port))
+
+    def stop(self) -> None:
+        self._engine.stop()
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+def _user_config() -> Path | None:
+    path = Path.home() / ".ssh" / "config"
+    return path if path.exists() else None
+
+
+def _learn_hint(loaded: Loaded, known_hosts: Path) -> str:
+    if loaded.inventory.static is not None:
+        return f"check the key by another channel, then put it into {known_hosts}"
+    return f"if the VM was reimaged or replaced: ndctl validate {loaded.path} --relearn-host-keys"
+
+
+def open_transport(loaded: Loaded, cluster: Cluster, fanout: int) -> Transport:
+    return SshTransport(loaded, cluster, fanout)
