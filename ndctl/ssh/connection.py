@@ -75,14 +75,49 @@ class Target:
         return host_name(self.host, self.port)
 
 
+class ChannelRefused(Exception):
+    """The server would not open a channel: RFC 4254's reason code and its own words."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+        self.words = words
+
+
 class Session(paramiko.Transport):
     """A Transport without what a bounded one-shot connection does not need: the poll, the time-out thread."""
 
     _active_check_timeout = _READER_POLL_S
 
-    def cut(self) -> None:
-        """End the connection from any thread; whoever waits on it wakes."""
-        cut_socket(self.sock)
+    def __init__(self, sock: Any) -> None:
+        super().__init__(sock, packetizer_class=_Packetizer)
+        self._opening = threading.local()
+        self._refusals: dict[int, tuple[int, str]] = {}
+
+    def open_tcp(self, host: str, port: int, timeout_s: float) -> paramiko.Channel:
+        """A direct-tcpip channel. Raises ChannelRefused with the server's own words, or paramiko's exceptions.
+
+        paramiko keeps one exception per transport, so that two channels refused at once would be told each other's
+        reason; here each has its own.
+        """
+        try:
+            return self.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=timeout_s)
+        except (paramiko.SSHException, EOFError) as error:
+            refusal = self._refusals.pop(self._opening.channel, None)
+            if refusal is not None:
+                raise ChannelRefused(*refusal) from error
+            raise
+
+    def _next_channel(self) -> int:
+        channel: int = super()._next_channel()
+        self._opening.channel = channel
+        return channel
+
+    def _parse_channel_open_failure(self, m: paramiko.Message) -> None:
+        told = paramiko.Message(m.asbytes())
+        channel, code = told.get_int(), told.get_int()
+        self._refusals[channel] = (code, told.get_text())
+        super()._parse_channel_open_failure(m)
 
 
 class _Packetizer(paramiko.packet.Packetizer):
@@ -127,7 +162,7 @@ def log_in(sock: Any, target: Target, watch: Watch, clock: Callable[[], float] =
     watch.on_expiry(lambda: cut_socket(sock))
     session: Session | None = None
     try:
-        session = Session(sock, packetizer_class=_Packetizer)
+        session = Session(sock)
         _shake_hands(session, target, watch, clock)
         _verify_host(session, target)
         _authenticate(session, target, watch, clock)

@@ -93,6 +93,7 @@ class DeadlineKeeper:
             self._ready.notify()
 
     def close(self) -> None:
+        """End the thread; what is due by now is cut first."""
         with self._ready:
             self._closed = True
             self._ready.notify()
@@ -100,10 +101,10 @@ class DeadlineKeeper:
     def _run(self) -> None:
         while True:
             with self._ready:
-                while not self._closed and (not self._heap or self._heap[0][0] > self._clock()):
+                while not self._heap or self._heap[0][0] > self._clock():
+                    if self._closed:
+                        return
                     self._ready.wait(self._heap[0][0] - self._clock() if self._heap else None)
-                if self._closed:
-                    return
                 _, _, watch = heapq.heappop(self._heap)
                 if watch.at is None or watch.expired:
                     self._live.discard(watch)

@@ -77,6 +77,33 @@ class _Plan:
             return left
 
 
+class _Run:
+    """One fan-out: what was asked, who is still waited for, and the deadlines of its connections."""
+
+    def __init__(self, requests: Mapping[Node, Sequence[Command]], clock: Callable[[], float]) -> None:
+        self.wanted = {node: in_order(commands) for node, commands in requests.items()}
+        self.waiting = set(self.wanted)
+        self.plan = _Plan(self.wanted, clock)
+        self.answers: queue.SimpleQueue[NodeAnswer] = queue.SimpleQueue()
+        self.keeper = DeadlineKeeper(clock)
+        self.over = False
+
+    def halt(self, at: float) -> list[Node]:
+        """Nothing new begins, and nothing lives beyond `at`; the nodes that had not begun."""
+        left = self.plan.drain()
+        for _ in left:
+            self.plan.answered()
+        self.keeper.cut_all_by(at, OutcomeKind.INTERRUPTED.value)
+        return left
+
+    def end(self, now: float) -> None:
+        """Free everything; whoever is still being asked is cut."""
+        self.over = True
+        if self.waiting:
+            self.halt(now)
+        self.keeper.close()
+
+
 class Engine:
     """Asks nodes by SSH. A `model.runner.NodeRunner`; one Engine may be asked many times, also from several threads.
 
@@ -98,7 +125,7 @@ class Engine:
         self._chance = chance
         self._keeper = DeadlineKeeper(clock)
         self._routes = Routes(settings, self._keeper, clock)
-        self._stop_at: float | None = None
+        self._stop_at = float("inf")
         self._stopping = threading.Event()
 
     def __enter__(self) -> Engine:
@@ -125,8 +152,7 @@ class Engine:
 
         Safe from a signal handler's thread. An Engine that was stopped stays stopped.
         """
-        at = self._clock() + grace_s
-        self._stop_at = at if self._stop_at is None else min(self._stop_at, at)
+        self._stop_at = min(self._stop_at, self._clock() + grace_s)
         self._stopping.set()
 
     def ask(self, requests: Mapping[Node, Sequence[Command]]) -> dict[Node, NodeAnswer]:
@@ -139,83 +165,65 @@ class Engine:
     ) -> Iterator[NodeAnswer]:
         """The answers as they come, each node once. `on_answer` is called in the consumer's thread, before the yield.
 
-        Leaving the iteration early stops the nodes that are still being asked.
+        Leaving the iteration early cuts the nodes that are still being asked.
         """
-        wanted = {node: in_order(commands) for node, commands in requests.items()}
-        waiting = set(wanted)
-        answers: queue.SimpleQueue[NodeAnswer] = queue.SimpleQueue()
-        plan = _Plan(wanted, self._clock)
-        for number in range(min(self._settings.fanout, len(wanted))):
-            threading.Thread(
-                target=self._work, args=(plan, wanted, answers), name=f"ndctl-ssh-{number}", daemon=True
-            ).start()
+        run = _Run(requests, self._clock)
+        if not self._stopping.is_set():
+            for number in range(min(self._settings.fanout, len(run.wanted))):
+                threading.Thread(target=self._work, args=(run,), name=f"ndctl-ssh-{number}", daemon=True).start()
         try:
-            while waiting:
-                for answer in self._next_answers(plan, answers, waiting):
-                    waiting.discard(answer.node)
+            while run.waiting:
+                for answer in self._next_answers(run):
+                    run.waiting.discard(answer.node)
                     self._tell(answer)
                     if on_answer is not None:
                         on_answer(answer)
                     yield answer
         finally:
-            if waiting:
-                self.stop(0)
-                self._halt(plan)
+            run.end(self._clock())
 
-    def _next_answers(
-        self, plan: _Plan, answers: queue.SimpleQueue[NodeAnswer], waiting: set[Node]
-    ) -> list[NodeAnswer]:
+    def _next_answers(self, run: _Run) -> list[NodeAnswer]:
         """At least one answer, or none when it is time to look at the stop again."""
-        if not self._stopping.is_set():
-            try:
-                answer = answers.get(timeout=0.5)
-            except queue.Empty:
-                return []
-            return [answer] if answer.node in waiting else []
-        not_started = [NodeAnswer(node, _NOT_STARTED) for node in self._halt(plan)]
-        if not_started:
-            return not_started
-        left = (self._stop_at or 0.0) + 1.0 - self._clock()
+        patience = 0.5
+        if self._stopping.is_set():
+            not_started = run.halt(self._stop_at)
+            if not_started:
+                return [NodeAnswer(node, _NOT_STARTED) for node in not_started]
+            left = self._stop_at + 1.0 - self._clock()
+            if left <= 0:
+                # Whoever did not come back by now waits in a place that cannot be cut, such as a name server.
+                return [NodeAnswer(node, _CUT_OFF) for node in run.waiting]
+            patience = min(patience, left)
         try:
-            answer = answers.get(timeout=min(0.5, max(0.01, left)))
-            return [answer] if answer.node in waiting else []
+            answer = run.answers.get(timeout=patience)
         except queue.Empty:
-            # Whoever did not come back now waits in a place that cannot be cut, such as a name server.
-            return [NodeAnswer(node, _CUT_OFF) for node in waiting] if left <= 0 else []
+            return []
+        return [answer] if answer.node in run.waiting else []
 
-    def _halt(self, plan: _Plan) -> list[Node]:
-        left = plan.drain()
-        for _ in left:
-            plan.answered()
-        self._keeper.cut_all_by(self._stop_at or self._clock(), OutcomeKind.INTERRUPTED.value)
-        return left
-
-    def _work(
-        self, plan: _Plan, wanted: Mapping[Node, tuple[Command, ...]], answers: queue.SimpleQueue[NodeAnswer]
-    ) -> None:
-        while (turn := plan.take()) is not None:
+    def _work(self, run: _Run) -> None:
+        settings = self._settings
+        while (turn := run.plan.take()) is not None:
             node, attempt = turn
-            answer, passing = self._visit(node, wanted[node])
-            if passing and attempt < self._settings.retries and not self._stopping.is_set():
-                settings = self._settings
+            answer, passing = self._visit(run, node)
+            if passing and attempt < settings.retries and not (run.over or self._stopping.is_set()):
                 delay = retry_delay(attempt, settings.retry_first_s, settings.retry_last_s, self._chance())
-                plan.again(node, attempt + 1, delay)
+                run.plan.again(node, attempt + 1, delay)
                 continue
-            answers.put(answer)
-            plan.answered()
+            run.answers.put(answer)
+            run.plan.answered()
 
-    def _visit(self, node: Node, commands: tuple[Command, ...]) -> tuple[NodeAnswer, bool]:
+    def _visit(self, run: _Run, node: Node) -> tuple[NodeAnswer, bool]:
         from ndctl.ssh.visit import visit
 
         if not node.address:
             return NodeAnswer(node, _NO_ADDRESS), False
-        watch = self._keeper.watch()
+        watch = run.keeper.watch()
         try:
             target, dial = self._routes.to(node)
             return visit(
                 node,
                 target,
-                commands,
+                run.wanted[node],
                 dial=dial,
                 watch=watch,
                 grace_s=self._settings.command_grace_s,

@@ -15,7 +15,7 @@ import paramiko
 
 from ndctl.model.answers import OutcomeKind
 from ndctl.ssh import connection
-from ndctl.ssh.connection import Fault, Session, Target
+from ndctl.ssh.connection import ChannelRefused, Fault, Session, Target
 from ndctl.ssh.deadlines import DeadlineKeeper, Watch
 
 # After a chain has failed, other nodes are not sent into the same time-out again for this long.
@@ -132,10 +132,8 @@ def open_through(
     """A direct-tcpip channel from `hop` to `target`, within the target's connect time."""
     watch.set("connect", clock() + target.connect_s)
     try:
-        return session.open_channel(
-            "direct-tcpip", (target.host, target.port), ("127.0.0.1", 0), timeout=target.connect_s
-        )
-    except paramiko.ChannelException as error:
+        return session.open_tcp(target.host, target.port, target.connect_s)
+    except ChannelRefused as error:
         raise _refused_by_hop(error, hop, target) from error
     except (paramiko.SSHException, EOFError, OSError) as error:
         if session.is_active():
@@ -147,8 +145,8 @@ def open_through(
         ) from error
 
 
-def _refused_by_hop(error: paramiko.ChannelException, hop: Target, target: Target) -> Fault:
-    words = error.text or str(error)
+def _refused_by_hop(error: ChannelRefused, hop: Target, target: Target) -> Fault:
+    words = error.words or "connect failed"
     if error.code == _ADMINISTRATIVELY_PROHIBITED:
         return Fault(
             OutcomeKind.UNREACHABLE,

@@ -34,7 +34,6 @@ SUDO_REFUSED = 126
 _PROLOGUE = r"""
 n=$1
 exec 2>/dev/null
-umask 077
 : "${NDCTL_SYSROOT:=}"
 LC_ALL=C
 PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

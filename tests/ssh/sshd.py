@@ -101,12 +101,15 @@ def start(
     force_command: str | None = None,
     options: Sequence[str] = (),
     host_key_type: str = "ed25519",
-    listen: str = "0.0.0.0",
+    port: int | None = None,
+    keys: Sshd | None = None,
 ) -> Sshd:
-    """Start a server in `folder` for so many loopback nodes, or for these addresses. Skips (or fails in CI) without one.
+    """Start a server in `folder` for so many loopback nodes, or for these addresses.
 
     force_command: run instead of what is asked; the node's address is field 3 of $SSH_CONNECTION
+    port, keys:    a given port, and host and client key of another server: the same node come back
     options:       further lines of sshd_config; the first word given wins over the fixture's own line
+    Without an sshd on this machine the test is skipped, in CI it fails.
     """
     require()
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,18 +117,19 @@ def start(
         places = addresses(nodes)
     else:
         places = [(node_name(1, at), rack_name(1), address) for at, address in enumerate(nodes, start=1)]
-    host_key, client_key = folder / f"host_{host_key_type}", folder / "client_ed25519"
+    host_key = keys.host_key if keys else folder / f"host_{host_key_type}"
+    client_key = keys.client_key if keys else folder / "client_ed25519"
     make_key(host_key, host_key_type)
     make_key(client_key)
     public = client_key.with_suffix(".pub").read_text()
     authorized = folder / "authorized_keys"
     if not authorized.exists():
         authorized.write_text(public)
-    port = free_port()
+    port = port or free_port()
     lines = [
         *options,
         f"Port {port}",
-        f"ListenAddress {listen}",
+        "ListenAddress 0.0.0.0",
         f"HostKey {host_key}",
         f"PidFile {folder}/sshd.pid",
         f"AuthorizedKeysFile {authorized}",
@@ -145,7 +149,8 @@ def start(
         lines.append(f"ForceCommand {force_command}")
     config = folder / "sshd_config"
     config.write_text("\n".join(lines) + "\n")
-    os.makedirs("/run/sshd", exist_ok=True) if os.geteuid() == 0 else None
+    if os.geteuid() == 0:
+        os.makedirs("/run/sshd", exist_ok=True)  # where a root sshd puts its unprivileged half
     with (folder / "sshd.log").open("wb") as log:
         process = subprocess.Popen(
             [str(SSHD), "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log
