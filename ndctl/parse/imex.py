@@ -38,7 +38,9 @@ _VERSION = re.compile(r"Version: ?(\S+)", re.IGNORECASE)
 _DOMAIN = re.compile(r"Domain State: *([A-Za-z_]+)", re.IGNORECASE)
 _HEADER = re.compile(r"Nodes From\s?\\\s?To\s+(.*)$", re.IGNORECASE)
 _ROW = re.compile(r"^\s*(\d{1,5})\s+((?:[INRDACVM*.!]|\s)+)\s*$")
-_STATE_WORD = re.compile(r"^(?:IMEX (?:daemon )?(?:status|state)[:\s]+)?(" + "|".join(DAEMON_STATES) + r")\.?$", re.IGNORECASE)
+_STATE_WORD = re.compile(
+    r"^(?:IMEX (?:daemon )?(?:status|state)[:\s]+)?(" + "|".join(DAEMON_STATES) + r")\.?$", re.IGNORECASE
+)
 _ERROR = re.compile(
     r"(?:failed to|unable to|could not|couldn't|cannot|error:|connection refused|not found|no such file|timed out)",
     re.IGNORECASE,
@@ -183,7 +185,9 @@ def _from_json(text: str) -> Imex | None:
     if isinstance(nodes, dict):
         items = list(nodes.items())
     elif isinstance(nodes, list):
-        items = [(node.get("index", number) if isinstance(node, dict) else number, node) for number, node in enumerate(nodes)]
+        items = [
+            (node.get("index", number) if isinstance(node, dict) else number, node) for number, node in enumerate(nodes)
+        ]
     made = []
     for key, node in items[:_MOST_NODES]:
         if not isinstance(node, dict) or not str(key).isdigit():

@@ -77,7 +77,8 @@ def _nodes(facts: Imex) -> list[Finding]:
                 subject=_name(node),
                 value=node.status,
                 expected="READY",
-                message=f"{node.status}" + (": settling after boot, or waiting for ever for a peer" if settling else ""),
+                message=f"{node.status}"
+                + (": settling after boot, or waiting for ever for a peer" if settling else ""),
                 cause="" if settling else "nvidia-imex is not running there, or cannot be reached",
                 action=Action.WATCH if settling else Action.RESTART_IMEX,
             )
@@ -100,7 +101,7 @@ def _mesh(facts: Imex) -> list[Finding]:
     findings = []
     rows = sum(1 for node in facts.nodes if node.connections)
     for peer, states in sorted(bad.items()):
-        state, count = states.most_common(1)[0]
+        state, _ = states.most_common(1)[0]
         target = next((node for node in facts.nodes if node.index == peer), None)
         waits = state in {"AUTHENTICATING", "RECOVERING"}
         findings.append(

@@ -14,7 +14,7 @@ _MEANING: dict[str, tuple[Status, str, str, str, Action, str]] = {
         Status.FAIL,
         "NVIDIA driver",
         "the driver does not answer, so no GPU of this node can be used",
-        "the kernel module is not loaded (failed build, nouveau, Secure Boot, or no GPU on the bus); read the kernel log",
+        "the kernel module is not loaded (failed build, nouveau, Secure Boot, no GPU on the bus): see the kernel log",
         Action.FIX_IMAGE,
         "",
     ),

@@ -1,4 +1,4 @@
-"""What `nvidia-smi nvlink --errorcounters` means. Totals without a start value: they warn, only failed recovery fails."""
+"""What `nvidia-smi nvlink --errorcounters` means. Totals only warn; a failed recovery fails."""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ from ndctl.profiles.schema import Profile
 
 _SPEED_SLACK = 0.01  # printed to three digits
 # Boards whose links may rest by design: PCIe cards without bridge, export variants with fewer links.
-_LINKS_MAY_REST = re.compile(r"PCIe|\bNVL\b|RTX|\bA10\b|\bA16\b|\bA30\b|\bA40\b|\bL4\b|\bL40|\bT4\b|[AH]800", re.IGNORECASE)
+_LINKS_MAY_REST = re.compile(
+    r"PCIe|\bNVL\b|RTX|\bA10\b|\bA16\b|\bA30\b|\bA40\b|\bL4\b|\bL40|\bT4\b|[AH]800", re.IGNORECASE
+)
 _NVLINK_CATEGORY = "Resource.Hpc.Unhealthy.NvLink"
 
 
@@ -100,7 +102,9 @@ def _without_links(gpu: GpuLinks, last: bool, profile: Profile | None) -> Findin
             value=0,
             unit="links active",
             message=f"all NVLinks of {gpu.name or 'this GPU'} are inactive: “{said}”",
-            cause="no bridge fitted" if rests else "the GPU is not part of the fabric: fabric manager, switch or GPU fault",
+            cause="no bridge fitted"
+            if rests
+            else "the GPU is not part of the fabric: fabric manager, switch or GPU fault",
             action=Action.NONE if rests else Action.INVESTIGATE,
             health_category="" if rests else _NVLINK_CATEGORY,
         )
