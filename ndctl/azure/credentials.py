@@ -40,7 +40,7 @@ def credential_for(cloud: Cloud, tenant: str | None) -> TokenCredential:
     if cloud.identity:
         return _workload_identity(cloud, cloud.identity, options)
     return DefaultAzureCredential(
-        authority=cloud.authority,
+        authority=f"https://{cloud.authority}",
         exclude_interactive_browser_credential=True,
         exclude_shared_token_cache_credential=True,
         exclude_broker_credential=True,
@@ -106,7 +106,7 @@ def _workload_identity(cloud: Cloud, file: Path, options: dict[str, Any]) -> Tok
         tenant_id=tenant_id,
         client_id=client_id,
         token_file_path=str(token_path),
-        authority=cloud.authority,
+        authority=f"https://{cloud.authority}",
         **options,
     )
 
