@@ -142,6 +142,9 @@ def main():
         )
         return 1
     agent = shlex.split(mca.get("plm_rsh_agent", "ssh")) + shlex.split(mca.get("plm_rsh_args", ""))
+    if "-l" not in agent and not any(word.startswith("User=") for word in agent):
+        # On a node the process belongs to the user who logged in; here it belongs to whoever runs the simulator.
+        agent += ["-l", os.environ.get("USER", "root")]
     status = reach(agent, [host for host, _ in hosts], {address, "localhost", "127.0.0.1"})
     if status:
         return status

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import resource
 import socket
+import time
 from typing import Any
 
 import asyncssh
@@ -188,6 +190,8 @@ class NodeLogin(asyncssh.SSHServer):
             return False
         offered = key.public_data
         for line in self._server.trees.authorized_keys(vm):
+            if _expired(line, self._server.world.clock()):
+                continue
             with contextlib.suppress(asyncssh.KeyImportError):
                 if asyncssh.import_public_key(_without_options(line)).public_data == offered:
                     return True
@@ -196,6 +200,12 @@ class NodeLogin(asyncssh.SSHServer):
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
         """direct-tcpip to this region's own addresses only."""
         return self._server.world.vm_at(dest_host) is not None and dest_port == self._server.port
+
+
+def _expired(line: str, now: float) -> bool:
+    """Whether the line's expiry-time option, local time to the minute or second, has passed."""
+    found = re.search(r'expiry-time="(\d{12,14})"', line)
+    return found is not None and time.strftime("%Y%m%d%H%M%S", time.localtime(now)) > found[1].ljust(14, "0")
 
 
 def _without_options(line: str) -> str:

@@ -99,7 +99,8 @@ class NodeTrees:
         shutil.rmtree(answers, ignore_errors=True)
         answers.mkdir()
         root = folder / "root"
-        shutil.rmtree(root, ignore_errors=True)
+        _empty(root, but="run")  # locks that jobs hold outlive a change of the model
+        (root / "run/lock").mkdir(parents=True, exist_ok=True)
         for index, line in enumerate(vm.host_public_keys):
             kind = line.split()[0].removeprefix("ssh-")
             _write(root / f"etc/ssh/ssh_host_{kind}{index or ''}_key.pub", line + "\n")
@@ -150,6 +151,13 @@ def _tick(view: NodeView) -> str:
                 path = f'"$NDCTL_SYSROOT/{sysroot.counter_folder(port, name)}"'
                 lines.append(f"read c <{path} && echo $((c + {step})) >{path}\n")
     return "".join(lines)
+
+
+def _empty(folder: Path, *, but: str) -> None:
+    """Remove what is in a folder, all but one entry."""
+    for entry in folder.iterdir() if folder.exists() else ():
+        if entry.name != but:
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 def _write(path: Path, content: str | bytes) -> None:
