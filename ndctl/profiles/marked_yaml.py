@@ -178,9 +178,8 @@ def _at(text: str, position: int, file: Path) -> Where:
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, file: Path, kind: str) -> NdctlError:
-    mark = error.problem_mark or error.context_mark
-    where = Where(file, mark.line + 1, mark.column + 1) if mark else Where(file)
-    problem = (error.problem or error.context or "not YAML").strip()
+    mark, begin = error.problem_mark or error.context_mark, error.context_mark
+    problem, context = (error.problem or error.context or "not YAML").strip(), error.context or ""
     hint = ""
     if "\\t" in problem:
         problem, hint = "a tab", "indent with blanks"
@@ -188,12 +187,17 @@ def _syntax_error(error: yaml.MarkedYAMLError, file: Path, kind: str) -> NdctlEr
         problem, hint = "a second ': ' on the line, or a key that is indented too far", 'quote a value that holds ": "'
     elif "could not find expected ':'" in problem:
         problem = "a key without ': ' after it"
-    elif "single document" in (error.context or ""):
+    elif "single document" in context:
         problem, hint = "a second document ('---')", "one file holds one " + kind
     elif "undefined alias" in problem:
         hint = "define it with & first, or quote a value that begins with *"
-    elif error.context and error.context_mark and error.context != problem:
-        problem = f"{problem} ({error.context} that begins on line {error.context_mark.line + 1})"
+    elif begin and mark and begin.line != mark.line and ("a flow" in context or "quoted scalar" in context):
+        # What was left open is where the reader must look, not where the parser gave up.
+        problem, mark = "a quote" if "quoted" in context else "a bracket", begin
+        problem += " that is never closed"
+    elif begin and context != problem:
+        problem = f"{problem} ({context} that begins on line {begin.line + 1})"
+    where = Where(file, mark.line + 1, mark.column + 1) if mark else Where(file)
     return NdctlError(f"{kind}.yaml", f"not valid YAML: {problem}", hint=hint, where=where, exit_code=ExitCode.USAGE)
 
 
