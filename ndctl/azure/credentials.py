@@ -27,6 +27,7 @@ SIGN_IN_TIMEOUT_S = 15
 _TRANSPORT = {"connection_timeout": SIGN_IN_TIMEOUT_S, "read_timeout": SIGN_IN_TIMEOUT_S, "retry_total": 1}
 # Anything long and opaque in a sign-in error may be a token or an assertion.
 _OPAQUE = re.compile(r"[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]*|[A-Za-z0-9+/=_\-]{80,}")
+_ATTEMPT = re.compile(r"^\s*(\w+Credential): (.+)$")
 
 
 def credential_for(cloud: Cloud, tenant: str | None) -> TokenCredential:
@@ -112,10 +113,17 @@ def _workload_identity(cloud: Cloud, file: Path, options: dict[str, Any]) -> Tok
 
 
 def _what_was_tried(message: str) -> str:
-    """azure-identity's own list of attempts, one line each, without tokens and its closing advice."""
+    """azure-identity's list of attempts, one short line each, without tokens; another message as it is."""
     message = redact(message).split("To mitigate this issue")[0]
-    lines = [" ".join(line.split()) for line in message.splitlines()]
-    return "\n  ".join(line for line in lines if line)
+    tried = [match.groups() for line in message.splitlines() if (match := _ATTEMPT.match(line))]
+    if not tried:
+        return " ".join(message.split())
+    width = max(len(kind) for kind, _ in tried)
+    lines = []
+    for kind, said in tried:
+        reason = said.removeprefix(f"{kind} ").split(". ")[0].rstrip(".")
+        lines.append(f"  {kind.ljust(width)}  {reason}")
+    return "\n".join(["tried, in this order:", *lines])
 
 
 def _sign_in_hint(cloud: Cloud, tenant: str | None) -> str:

@@ -70,7 +70,7 @@ def test_failed_sign_in_says_what_was_tried_and_no_token() -> None:
         sign_in(Refusing(ClientAuthenticationError(message=message)), PUBLIC, "contoso")
     error = caught.value
     assert error.exit_code is ExitCode.PERMISSION
-    assert "AzureCliCredential: Azure CLI not found on path" in error.message
+    assert "  AzureCliCredential     Azure CLI not found on path" in error.message.splitlines()
     assert "mitigate" not in error.message and JWT not in error.message
     assert "az login --tenant contoso" in error.hint
 
