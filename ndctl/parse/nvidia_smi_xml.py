@@ -1,0 +1,133 @@
+"""`nvidia-smi -q -x`, whole, cut off, or only a part of it; read by a tolerant scanner that expands no entities."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ndctl.parse.figures import known, whole
+from ndctl.parse.gpu_facts import Gpu, Gpus
+from ndctl.parse.gpu_leaves import Leaves, gpu_from, normal
+from ndctl.parse.nvidia_trouble import troubles
+from ndctl.parse.tidy import straight, unescaped
+
+# Tags, or what looks like one: comments, declarations and DOCTYPE are told by their first character.
+_TAG = re.compile(r"<(/?)([A-Za-z_][\w.-]{0,80})((?:\s[^<>]{0,400})?)>|<[!?][^<>]{0,2000}>")
+_ID = re.compile(r"""\bid\s*=\s*["']([^"']{1,40})["']""")
+_ENTITY = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+_DEEPEST = 24
+_OF_LOG = {"driver version", "cuda version", "attached gpus", "timestamp"}
+_LEAF_SECTIONS = {"processes", "supported clocks", "accounted processes"}
+
+
+def parse(text: str, stderr: str = "") -> Gpus:
+    """Facts of every `<gpu>`; one that is not closed is kept and marked as cut. Never raises."""
+    source = straight(text)
+    if "&lt;" in source and "<gpu" not in source and "&lt;gpu" in source:
+        source = unescaped(source)
+    scan = _Scan(source)
+    gpus = [gpu_from(leaves, index, pci) for index, (pci, leaves) in enumerate(scan.gpus)]
+    return Gpus(
+        gpus=_distinct(gpus),
+        driver_version=known(scan.log.get("driver version")),
+        cuda_version=known(scan.log.get("cuda version")),
+        attached=whole(scan.log.get("attached gpus")),
+        timestamp=known(scan.log.get("timestamp")),
+        cut=scan.cut,
+        troubles=troubles(f"{text}\n{stderr}"),
+        problems=tuple(scan.problems[:20]),
+    )
+
+
+class _Scan:
+    """One pass over the tags."""
+
+    def __init__(self, source: str) -> None:
+        self.gpus: list[tuple[str | None, Leaves]] = []
+        self.log: dict[str, str] = {}
+        self.problems: list[str] = []
+        self._path: list[str] = []
+        self._in_gpu = False
+        self._was_leaf = False
+        position = 0
+        opened_log = closed_log = False
+        for match in _TAG.finditer(source):
+            between = source[position : match.start()]
+            position = match.end()
+            if match[2] is None:
+                continue
+            name = normal(match[2])
+            if name == "nvidia smi log":
+                opened_log, closed_log = opened_log or not match[1], closed_log or bool(match[1])
+                self._path.clear()
+                self._in_gpu = False
+            elif name == "gpu" and (_ID.search(match[3]) or not self._path):
+                self._gpu(match[1], match[3])
+            elif match[1]:
+                self._close(name, between)
+            elif not match[3].rstrip().endswith("/"):
+                self._open(name)
+        rest = source[position:].strip()
+        self.cut = bool(self.gpus) and ((opened_log and not closed_log) or bool(self._path) or rest.startswith("<"))
+
+    def _gpu(self, closing: str, attributes: str) -> None:
+        self._path.clear()
+        self._in_gpu = not closing
+        if not closing:
+            identity = _ID.search(attributes)
+            self.gpus.append((identity[1] if identity else None, Leaves()))
+
+    def _open(self, name: str) -> None:
+        if len(self._path) < _DEEPEST:
+            self._path.append(name)
+        self._was_leaf = True
+        if name == "process info" and self._current(True) is not None:
+            self.gpus[-1][1].processes.append({})
+
+    def _close(self, name: str, between: str) -> None:
+        if name not in self._path:
+            self.problems.append(f"</{name}> closes nothing")
+            return
+        is_leaf = self._was_leaf and self._path[-1] == name
+        path = tuple(self._path)
+        while self._path and self._path.pop() != name:
+            pass
+        self._was_leaf = False
+        if not is_leaf:
+            return
+        value = between.strip()
+        for entity, mark in _ENTITY.items():
+            value = value.replace(entity, mark) if "&" in value else value
+        self._take(path, value)
+
+    def _take(self, path: tuple[str, ...], value: str) -> None:
+        if not self._in_gpu and len(path) == 1 and path[0] in _OF_LOG:
+            self.log.setdefault(path[0], value)
+            return
+        leaves = self._current(False)
+        if leaves is None:
+            return
+        if "process info" in path[:-1]:
+            if leaves.processes:
+                leaves.processes[-1].setdefault(path[-1], value)
+        elif not any(section in path[:-1] for section in _LEAF_SECTIONS):
+            if path in leaves.paths and not self._in_gpu:
+                # a grep over several GPUs: the same element again is the next GPU
+                self.gpus.append((None, leaves := Leaves()))
+            leaves.add(path, value)
+
+    def _current(self, only_existing: bool) -> Leaves | None:
+        if self._in_gpu or (self.gpus and self.gpus[-1][0] is None):
+            return self.gpus[-1][1]
+        if only_existing or (self.gpus and self.gpus[-1][0] is not None):
+            return None
+        self.gpus.append((None, Leaves()))
+        return self.gpus[-1][1]
+
+
+def _distinct(gpus: list[Gpu]) -> tuple[Gpu, ...]:
+    kept: list[Gpu] = []
+    for gpu in gpus:
+        if not any(gpu.pci is not None and replace(other, index=0) == replace(gpu, index=0) for other in kept):
+            kept.append(replace(gpu, index=len(kept)))
+    return tuple(kept)
