@@ -49,7 +49,10 @@ def placed_errors(
             misspelt |= {(path[:-1], near)} if near else set()
         found.append(_placed(detail, document, model, kind))
     for path, keys in missing.items():
-        keys = [key for key in keys if (path, key) not in misspelt]
+        for key in [key for key in keys if (*path, key) in document.places]:
+            hint = _description(model, (*path, key))
+            found.append(_error(kind, "missing-key", f"'{key}' has no value", hint, document.where_key((*path, key))))
+        keys = [key for key in keys if (path, key) not in misspelt and (*path, key) not in document.places]
         if keys:
             message = f"missing key{'s' if len(keys) > 1 else ''} " + ", ".join(f"'{key}'" for key in keys)
             hint = _description(model, (*path, keys[0])) if len(keys) == 1 else ""
