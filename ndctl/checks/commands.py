@@ -19,6 +19,7 @@ _IDENTITY = (
     'printf "boot_id=%s\\n" "$(cat "$NDCTL_SYSROOT"/proc/sys/kernel/random/boot_id 2>/dev/null)"; '
     'printf "uptime_s=%s\\n" "$(cut -d" " -f1 "$NDCTL_SYSROOT"/proc/uptime 2>/dev/null)"; '
     'printf "kernel=%s\\n" "$(uname -r)"; printf "machine=%s\\n" "$(uname -m)"; printf "cpus=%s\\n" "$(nproc)"; '
+    'printf "addresses=%s\\n" "$(hostname -I 2>/dev/null)"; '
     'printf "memory_kb=%s\\n" "$(sed -n "s/^MemTotal: *\\([0-9]*\\) kB/\\1/p" "$NDCTL_SYSROOT"/proc/meminfo)"'
 )
 _PHYSICAL_HOST = (

@@ -34,6 +34,13 @@ def _names_node(root: Finding, other: Finding) -> bool:
     return root.node != "" and root.node in other.subject and _part(root.subject) in other.subject
 
 
+def _about_the_missing(root: Finding, other: Finding) -> bool:
+    """The same node, and either the part's own address or a mere count of GPUs that comes out short."""
+    address = root.subject.rpartition(" ")[2]
+    counted = other.check.rpartition(".")[2] in ("gpu-count", "count", "missing", "none", "no-gpu")
+    return root.node == other.node and (counted or (":" in address and address in other.subject))
+
+
 def _part(subject: str) -> str:
     words = subject.split()
     return " ".join(words[:2]) if words[:1] == ["GPU"] else (words[0] if words else "")
@@ -53,7 +60,7 @@ RULES: tuple[Rule, ...] = (
     # A driver that does not answer says nothing about links, ECC or the fabric either.
     Rule(("gpu.driver",), ("gpu.", "nvlink."), _same_node, (Status.FAIL, Status.UNKNOWN)),
     # A GPU that is gone has no links, no fabric and no memory to judge.
-    Rule(("gpu.count",), ("gpu.", "nvlink.links", "nvlink.fabric", "nvlink.clique"), _same_part),
+    Rule(("gpu.count",), ("gpu.", "nvlink."), _about_the_missing),
     Rule(("nvlink.links",), ("gpu.xid", "gpu.recovery-action", "nvlink.errors", "nvlink.fabric"), _same_part),
     Rule(("infiniband.ports",), ("infiniband.counters", "infiniband.pkeys"), _same_part),
     Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.write-bw",), _names_node),
