@@ -1,0 +1,54 @@
+"""Every GPU is registered with the NVLink fabric: state Completed, status Success, nothing wrong in its health."""
+
+from __future__ import annotations
+
+from ndctl.checks import commands
+from ndctl.checks.base import Check
+from ndctl.checks.from_text import evidence, node_judge, unusable
+from ndctl.checks.gpus import gpus_of, named
+from ndctl.checks.texts.gpu_fabric import registered
+from ndctl.checks.texts.nvidia_smi_xml import JUDGE
+from ndctl.model.answers import NodeAnswer
+from ndctl.model.findings import Finding
+from ndctl.model.status import Group, Level, Status
+from ndctl.profiles.schema import Profile
+
+_ID = "nvlink.fabric"
+_judge_text = node_judge(_ID, JUDGE, commands.NVIDIA_SMI_XML, keep=lambda finding: finding.check.startswith("fabric."))
+
+
+def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
+    if unusable(_ID, answer, commands.NVIDIA_SMI_XML):
+        return _judge_text(answer, profile)
+    findings = [named(finding, answer) for finding in _judge_text(answer, profile)]
+    facts = gpus_of(answer)
+    gpus = facts.gpus if facts else ()
+    if findings:
+        return findings
+    well = sum(1 for gpu in gpus if registered(gpu))
+    complete = bool(gpus) and well == len(gpus)
+    return [
+        Finding(
+            check=_ID,
+            status=Status.PASS if complete else Status.UNKNOWN,
+            subject=f"{len(gpus)} GPUs",
+            node=answer.node.name,
+            value=well,
+            unit="GPUs registered",
+            expected="Completed, Success on every GPU",
+            source="nvidia-smi fabric block",
+            message=f"{well} of {len(gpus)} GPUs say that they are registered with the fabric",
+            evidence=evidence(answer, commands.NVIDIA_SMI_XML),
+        )
+    ]
+
+
+CHECK = Check(
+    id=_ID,
+    group=Group.NVLINK,
+    level=Level.QUICK,
+    title="every GPU is registered with the NVLink fabric and its fabric health is good",
+    commands=(commands.NVIDIA_SMI_XML,),
+    judge_node=_judge_node,
+    applies=lambda profile: profile.nvlink.domain.value == "rack",
+)
