@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ndctl.parse.perftest import Reading, Table, figure, gigabits, read, setting, sides
 from ndctl.parse.printed import integer
@@ -55,7 +56,7 @@ def parse(text: str, stderr: str = "") -> PerftestBandwidth:
     reading = read(text if not stderr else f"{text}\n{stderr}")
     tables = [table for table in sides(reading.tables) if "bw_average" in table.columns]
     rows, samples = _rows(tables)
-    torn = sum(table.torn for table in reading.tables)
+    torn = sum(len(table.torn) for table in reading.tables)
     problems = [f"{torn} rows cut off"] if torn else []
     units = {table.unit for table in tables}
     if len(units) > 1:
@@ -88,18 +89,14 @@ def _rows(tables: Sequence[Table]) -> tuple[list[BandwidthRow], int]:
     seen: set[int] = set()
     samples = 0
     for table in tables:
-        rows = [_row(raw, table.unit) for raw in table.rows]
-        here = [row for row in rows if row.bytes not in seen]
-        sizes = [row.bytes for row in here]
+        here = [row for row in (_row(raw, table.unit) for raw in table.rows) if row.bytes not in seen]
+        # within one table only an endless run prints a size again
+        times = Counter([row.bytes for row in here] + [size for size in table.torn if size is not None])
         for row in here:
-            repeated = sizes.count(row.bytes) > 1 if len(sizes) < 64 else len(set(sizes)) < len(sizes)
-            if repeated:
-                samples += 1
-                row = BandwidthRow(
-                    row.bytes, row.iterations, row.bw_peak, row.bw_average, row.bw_average_gbps, row.msg_rate_mpps, True
-                )
-            found.append(row)
-        seen.update(sizes)
+            again = times[row.bytes] > 1
+            samples += again
+            found.append(replace(row, sample=again))
+        seen.update(row.bytes for row in here)
     return found, samples
 
 

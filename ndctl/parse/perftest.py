@@ -48,7 +48,7 @@ class Table:
     unit: str | None
     rows: list[dict[str, str]] = field(default_factory=list)
     closed: bool = False  # the line of dashes behind the rows was there
-    torn: int = 0
+    torn: list[int | None] = field(default_factory=list)  # sizes of rows that were cut off
 
 
 @dataclass(slots=True)
@@ -75,12 +75,12 @@ def read(text: str) -> Reading:
         if ("bytes" in line and ("BW" in line or "t_" in line or "MsgRate" in line)) and (head := _head(line)):
             table = head
             reading.tables.append(table)
-        elif table is not None and line.strip() and _NUMBERS.match(line):
-            _row(table, line)
         elif line.strip().startswith("-----"):
             if table is not None and table.rows:
                 table.closed = True
                 table = None
+        elif table is not None and line.strip() and _NUMBERS.match(line):
+            _row(table, line)
         elif not line.strip():
             continue
         else:
@@ -109,12 +109,9 @@ def column_name(text: str) -> str:
 
 def _row(table: Table, line: str) -> None:
     words = line.split()
-    if len(words) != len(table.columns):
-        table.torn += 1
-        return
-    row = dict(zip(table.columns, words, strict=True))
-    if integer(row["bytes"]) is None:
-        table.torn += 1
+    row = dict(zip(table.columns, words, strict=False))
+    if len(words) != len(table.columns) or integer(row["bytes"]) is None:
+        table.torn.append(integer(row.get("bytes")))
         return
     table.rows.append(row)
 
