@@ -1,0 +1,119 @@
+"""Planted faults of the control plane: which of them applies to a request, a resource or a rack."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ndctl.sim.arm.errors import ArmError
+from ndctl.sim.arm.ids import ResourceId
+from ndctl.sim.faults import Fault, FaultBook
+
+_RACK_TAG = "ndctl-rack"
+_CLUSTER_TAG = "ndctl-cluster"
+_TRAILING_NUMBER = re.compile(r"(\d+)$")
+
+
+def rack_of(body: Mapping[str, Any], name: str) -> int:
+    """The rack's number, from the tag `ndctl-rack: rack07`, else from the number a name ends in; 0 for none."""
+    tags = {key.lower(): value for key, value in (body.get("tags") or {}).items()}
+    match = _TRAILING_NUMBER.search(tags.get(_RACK_TAG, "")) or _TRAILING_NUMBER.search(name)
+    return int(match[1]) if match else 0
+
+
+def cluster_of(body: Mapping[str, Any], name: str) -> str:
+    """The cluster's name, from the tag `ndctl-cluster`, else what stands before the last "-" of a name."""
+    tags = {key.lower(): value for key, value in (body.get("tags") or {}).items()}
+    return tags.get(_CLUSTER_TAG) or name.rpartition("-")[0] or name
+
+
+class Planted:
+    """The fault book as the control plane reads it. Counts of `throttle` and `error-500` live with the process."""
+
+    def __init__(self, book: FaultBook) -> None:
+        self._book = book
+        self._spent: dict[int, int] = {}
+
+    def refresh(self) -> None:
+        self._book.refresh()
+
+    def answer_instead(self) -> ArmError | None:
+        """What the next request is answered with, whatever it asks."""
+        for fault in self._book.of("throttle", "error-500"):
+            spent = self._spent.get(fault.id, 0)
+            if spent >= int(fault["count"]):
+                continue
+            self._spent[fault.id] = spent + 1
+            if fault.kind == "error-500":
+                return ArmError(
+                    500, "InternalServerError", "Encountered internal server error. Diagnostic information: simulated."
+                )
+            seconds = str(fault["retry_after"])
+            return ArmError(
+                429,
+                "TooManyRequests",
+                f"The request is being throttled as the limit has been reached. Try again after {seconds} seconds.",
+                headers={"Retry-After": seconds, "x-ms-ratelimit-remaining-subscription-reads": "0"},
+            )
+        return None
+
+    def rack_fault(self, kind: str, rack: int, cluster: str) -> Fault | None:
+        return next(
+            (
+                fault
+                for fault in self._book.of(kind)
+                if rack and int(fault["rack"]) == rack and fault.where.get("cluster", cluster) == cluster
+            ),
+            None,
+        )
+
+    def core_limit(self) -> int | None:
+        limits = [int(fault["limit"]) for fault in self._book.of("quota-exceeded")]
+        return min(limits, default=None)
+
+    def policy(self, rid: ResourceId) -> None:
+        """ArmError when a planted policy denies this resource.
+
+        A policy whose name speaks of public addresses denies those; any other denies every compute resource.
+        """
+        for fault in self._book.of("policy-denied"):
+            name = str(fault["policy"])
+            public = re.search(r"public.?ip", name, re.IGNORECASE)
+            denied = "microsoft.network/publicipaddresses" if public else "microsoft.compute/"
+            if not rid.type.lower().startswith(denied):
+                continue
+            scope = f"/subscriptions/{rid.subscription}"
+            assignment = {"name": name, "id": f"{scope}/providers/Microsoft.Authorization/policyAssignments/{name}"}
+            definition = {"name": name, "id": f"{scope}/providers/Microsoft.Authorization/policyDefinitions/{name}"}
+            identifiers = json.dumps([{"policyAssignment": assignment, "policyDefinition": definition}])
+            raise ArmError(
+                403,
+                "RequestDisallowedByPolicy",
+                f"Resource '{rid.name}' was disallowed by policy. Policy identifiers: '{identifiers}'.",
+                target=rid.name,
+                info=[
+                    {
+                        "type": "PolicyViolation",
+                        "info": {
+                            "policyDefinitionDisplayName": name,
+                            "policyDefinitionId": definition["id"],
+                            "policyDefinitionName": name,
+                            "policyDefinitionEffect": "deny",
+                            "policyAssignmentId": assignment["id"],
+                            "policyAssignmentName": name,
+                            "policyAssignmentScope": scope,
+                        },
+                    }
+                ],
+            )
+
+
+def allocation_failed(where: str) -> ArmError:
+    return ArmError(
+        409,
+        "AllocationFailed",
+        f"Allocation failed. We do not have sufficient capacity for the requested VM size {where}. Read more about "
+        "improving likelihood of allocation success at https://aka.ms/allocation-guidance",
+    )
