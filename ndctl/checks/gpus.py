@@ -38,7 +38,7 @@ def short_pci(pci: str | None) -> str:
     return f"{domain[-4:]}:{rest}" if len(domain) > 4 and set(domain[:-4]) == {"0"} else pci.lower()
 
 
-_INDEX = re.compile(r"^GPU (\d+)\b(?! \()")
+_INDEX = re.compile(r"^GPU (\d+)\b(?: \([^)]*\))?")
 
 
 def named(finding: Finding, answer: NodeAnswer) -> Finding:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ndctl.model.findings import Finding
-from ndctl.model.status import Status
+from ndctl.model.status import Action, Status
 
 Near = Callable[[Finding, Finding], bool]
 _BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
@@ -61,7 +61,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("gpu.driver",), ("gpu.", "nvlink."), _same_node, (Status.FAIL, Status.UNKNOWN)),
     # A GPU that is gone has no links, no fabric and no memory to judge.
     Rule(("gpu.count",), ("gpu.", "nvlink."), _about_the_missing),
-    Rule(("nvlink.links",), ("gpu.xid", "gpu.recovery-action", "nvlink.errors", "nvlink.fabric"), _same_part),
+    Rule(("nvlink.links",), ("gpu.xid", "gpu.health.recovery-action", "nvlink.errors", "nvlink.fabric"), _same_part),
     Rule(("infiniband.ports",), ("infiniband.counters", "infiniband.pkeys"), _same_part),
     Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.write-bw",), _names_node),
     Rule(
@@ -70,7 +70,8 @@ RULES: tuple[Rule, ...] = (
         _anywhere,
         (Status.FAIL, Status.UNKNOWN),
     ),
-    Rule(("gpu.ecc", "gpu.row-remap", "gpu.recovery-action"), ("nccl.",), _anywhere),
+    Rule(("gpu.xid",), ("gpu.health.recovery-action",), _same_part),
+    Rule(("gpu.health",), ("nccl.",), _anywhere),
 )
 
 
@@ -99,9 +100,22 @@ def attribute(findings: Sequence[Finding], rules: Sequence[Rule] = RULES) -> lis
     for i, root in explained_by.items():
         result[i] = replace(result[i], caused_by=reference(result[root]))
     for root in sorted(set(explained_by.values())):
-        texts = _texts([result[i] for i, r in sorted(explained_by.items()) if r == root])
-        result[root] = replace(result[root], explains=(*result[root].explains, *texts))
+        explained = [result[i] for i, r in sorted(explained_by.items()) if r == root]
+        texts = [*_texts(explained), *(text for finding in explained for text in finding.explains)]
+        result[root] = replace(
+            result[root],
+            explains=(*result[root].explains, *dict.fromkeys(texts)),
+            action=_action(result[root], explained),
+        )
     return result
+
+
+def _action(root: Finding, explained: Sequence[Finding]) -> Action:
+    """The root's own action, unless it only says to look and what it explains says what to do (an XID's advice)."""
+    if root.action is not Action.INVESTIGATE:
+        return root.action
+    told = [f.action for f in explained if f.check.startswith("gpu.xid.") and f.status is Status.FAIL]
+    return next((action for action in told if action not in (Action.NONE, Action.INVESTIGATE)), root.action)
 
 
 def reference(finding: Finding) -> str:

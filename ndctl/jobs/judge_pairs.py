@@ -52,24 +52,12 @@ def read_pair(text: PairText, profile: Profile, number: int) -> PairResult:
     if text.problem:
         return PairResult(*base, gbps=None, problem=text.problem)
     facts = parse(text.client_text)
-    rows = [row for row in facts.rows if row.bytes == MESSAGE_BYTES and row.bw_average is not None]
+    rows = [row for row in facts.rows if row.bytes == MESSAGE_BYTES and not row.sample]
     if not rows or facts.error:
         said = facts.error or _last_line(text.client_text) or _last_line(text.server_text) or "no result"
         return PairResult(*base, gbps=None, problem=said[:200])
-    gbps = in_gbps(rows[-1].bw_average or 0.0, facts.unit or "")
-    if gbps is None:
-        return PairResult(*base, gbps=None, problem=f"unit {facts.unit!r} is not understood")
-    return PairResult(*base, gbps=gbps)
-
-
-def in_gbps(value: float, unit: str) -> float | None:
-    """perftest prints Gb/sec with --report_gbits and MB/sec (10^6 or 2^20 bytes by version) without."""
-    word = unit.lower()
-    if word.startswith("gb"):
-        return value
-    if word.startswith("mb") or word.startswith("mib"):
-        return value * 8 * 2**20 / 1e9
-    return None
+    gbps = rows[-1].bw_average_gbps
+    return PairResult(*base, gbps=gbps, problem="" if gbps is not None else f"unit {facts.unit!r} is not understood")
 
 
 def _last_line(text: str) -> str:
@@ -103,7 +91,8 @@ def judge_pairs(pairs: Sequence[PairResult], profile: Profile, rack: str, check:
     best = _best(pairs)
     floor = floor_gbps(profile)
     source = f"{profile.infiniband.write_bw_fraction.origin}; rate: {profile.infiniband.rate_gbps.origin}"
-    expected = f"at least {floor:g} Gb/s ({profile.infiniband.write_bw_fraction.value:g} × {profile.infiniband.rate_gbps.value:g})"
+    fabric = profile.infiniband
+    expected = f"at least {floor:g} Gb/s ({fabric.write_bw_fraction.value:g} × {fabric.rate_gbps.value:g})"
     bad = {key: gbps for key, gbps in best.items() if gbps < floor}
     findings = []
     for (node, device), gbps in sorted(bad.items()):

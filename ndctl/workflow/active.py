@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ndctl.checks.gpus import gpus_of
 from ndctl.inventory.loader import Loaded
 from ndctl.jobs.ib_pairs import run_round
 from ndctl.jobs.judge_nccl import busbw_at_large, judge
@@ -20,7 +21,6 @@ from ndctl.model.findings import Finding
 from ndctl.model.places import Node, Rack
 from ndctl.model.status import Group, Status
 from ndctl.parse.nccl_tests import parse as parse_nccl
-from ndctl.parse.nvidia_smi_xml import processes
 from ndctl.workflow.transport import Transport
 
 NCCL_CHECK = "nccl.all-reduce"
@@ -234,8 +234,6 @@ class ActiveTests:
 
 def _in_use(answer: NodeAnswer) -> str:
     """Who uses the node's GPUs, "" when nobody does or nobody can tell (then the passive checks say so)."""
-    result = answer.results.get("nvidia-smi-xml")
-    if result is None:
-        return ""
-    using = processes(result.stdout)
-    return ", ".join(f"{one.name or 'process'} {one.pid}" for one in using[:3])
+    facts = gpus_of(answer)
+    using = {p.pid: p for gpu in (facts.gpus if facts else ()) for p in gpu.processes if "C" in p.kind}
+    return ", ".join(f"{one.name or 'process'} {one.pid}" for one in list(using.values())[:3])

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ndctl.azure.scale_sets import Instance, instance_order
+if TYPE_CHECKING:
+    from ndctl.azure.scale_sets import Instance
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ def assign(stored: Mapping[int, Place], live: Sequence[Instance]) -> dict[int, P
     so a replacement gets the place of the VM it replaces, and the first discovery numbers by instance id from 1.
     Places whose VM is gone and not replaced are left out.
     """
+    from ndctl.azure.scale_sets import instance_order  # late: it brings the Azure SDKs along
+
     waiting = sorted(live, key=lambda one: instance_order(one.instance_id))
     taken: dict[int, Place] = {}
     for same in (_same_vm, _same_instance):

@@ -11,10 +11,11 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ndctl.checks.base import Check
 from ndctl.checks.registry import catalogue
@@ -26,10 +27,12 @@ from ndctl.model.findings import Finding, RackResult, Run
 from ndctl.model.places import Cluster, Node, Rack
 from ndctl.model.status import Group, Level
 from ndctl.record.store import Store
-from ndctl.workflow.active import ActiveResult, ActiveTests
 from ndctl.workflow.judge_rack import judge_rack
 from ndctl.workflow.select import select
 from ndctl.workflow.transport import Transport, open_transport
+
+if TYPE_CHECKING:
+    from ndctl.workflow.active import ActiveResult
 
 RACKS_AT_ONCE = 16  # racks whose active tests run side by side
 
@@ -131,11 +134,15 @@ def describe(loaded: Loaded) -> Mapping[str, Any]:
 
 def discover(loaded: Loaded, request: Request, on_event: EventSink) -> Gathered:
     """The nodes that are meant, with their host keys learned, and the checks to ask of them."""
+    from ndctl.workflow.jump_hosts import learn_jump_host
     from ndctl.workflow.nodes import discover as discover_nodes
     from ndctl.workflow.nodes import learn_host_keys
 
     cluster = select(discover_nodes(loaded), request.racks, request.nodes)
-    learn_host_keys(loaded, cluster, relearn=request.relearn_host_keys)
+    problems = learn_host_keys(loaded, cluster, relearn=request.relearn_host_keys)
+    for node, problem in sorted(problems.items()):
+        on_event(Event("note", "failed", cluster=cluster.name, node=node, message=f"host key not learned: {problem}"))
+    learn_jump_host(loaded, relearn=request.relearn_host_keys)
     checks = [
         check
         for check in catalogue()
@@ -170,7 +177,13 @@ def gather(
     opener: Callable[[Loaded, Cluster, int], Transport],
 ) -> None:
     """Ask all nodes; at standard level run the active tests and ask again for what they may have changed."""
-    transport = opener(one.loaded, one.cluster, request.fanout)
+    with closing(opener(one.loaded, one.cluster, request.fanout)) as transport:
+        _gather(one, request, run_id, store, on_event, transport)
+
+
+def _gather(
+    one: Gathered, request: Request, run_id: str, store: Store, on_event: EventSink, transport: Transport
+) -> None:
     commands = commands_of(one.checks)
     begun = time.monotonic()
 
@@ -194,6 +207,8 @@ def gather(
         one.seconds[rack.name] = time.monotonic() - begun
     if request.level is Level.QUICK:
         return
+    from ndctl.workflow.active import ActiveTests
+
     tests = ActiveTests(
         transport,
         one.loaded,
