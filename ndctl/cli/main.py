@@ -35,6 +35,7 @@ VERBS = (
     "validate",
     "judge",
     "runs",
+    "schema",
     "destroy",
     "sim",
 )

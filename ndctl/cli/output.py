@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ndctl.model.events import Event
     from ndctl.model.findings import Judgement, Run
+    from ndctl.report.lines import Line
 
 
 def verbosity() -> int:
@@ -17,37 +20,78 @@ def verbosity() -> int:
 
 def emit(text: str) -> None:
     """The answer, as it is."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    _write(sys.stdout, text if text.endswith("\n") else text + "\n")
 
 
 def say(text: str) -> None:
     """A line of the story."""
-    sys.stderr.write(text.rstrip("\n") + "\n")
-    sys.stderr.flush()
+    _write(sys.stderr, text.rstrip("\n") + "\n")
 
 
 def note(event: Event) -> None:
     """Events as plain lines on stderr: one a rack and step; what happens to single nodes only with -v."""
-    if event.node and verbosity() == 0 and event.status not in ("failed",):
+    from ndctl.report.plain import one_line
+
+    if event.node and verbosity() == 0 and event.status != "failed":
         return
     where = " ".join(part for part in (event.cluster, event.node or event.rack) if part)
     what = " ".join(part for part in (event.step, event.message) if part)
-    say(f"{where}  {what}".strip())
+    say(one_line(f"{where}  {what}".strip()))
 
 
 def show_run(run: Run) -> None:
-    from rich.console import Console
+    from ndctl.report.table import run_lines
 
-    from ndctl.report.table import as_text, run_lines
-
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(as_text(run_lines(run, verbose=verbosity() > 0)), end="")
+    _show(run_lines(run, verbose=verbosity() > 0))
 
 
 def show_judgement(judgement: Judgement) -> None:
+    from ndctl.report.table import judgement_lines
+
+    _show(judgement_lines(judgement))
+
+
+def show_raw(text: str) -> None:
+    """A node's own text: byte for byte into a pipe or file, with control characters made harmless on a terminal."""
+    if sys.stdout.isatty():
+        from ndctl.report.plain import shown
+
+        text = shown(text)
+    if text:
+        emit(text)
+
+
+def _show(lines: Iterable[Line]) -> None:
+    """Colour and folding are for a terminal; a pipe or file gets one plain line for each line of the answer."""
+    from ndctl.report.lines import as_plain, as_text
+
+    on_terminal = sys.stdout.isatty()
+    if not on_terminal and not os.environ.get("FORCE_COLOR"):
+        emit_lines(as_plain(lines))
+        return
     from rich.console import Console
 
-    from ndctl.report.table import as_text, judgement_lines
+    console = Console(highlight=False)
+    width = console.width if on_terminal else None
+    if os.environ.get("NO_COLOR"):
+        emit_lines(as_plain(lines, width))
+        return
+    with console.capture() as capture:
+        console.print(as_text(lines, width), end="", soft_wrap=True)
+    emit_lines(capture.get())
 
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(as_text(judgement_lines(judgement)), end="")
+
+def emit_lines(text: str) -> None:
+    if text:
+        emit(text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """What the stream's encoding can't hold is written as an escape: an answer must not end in a UnicodeError."""
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.encode(encoding, "backslashreplace").decode(encoding)
+    stream.write(text)
+    stream.flush()  # a reader that has gone away is noticed here, not at the end of the program

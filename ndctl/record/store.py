@@ -7,14 +7,12 @@ Tables: `runs` (the whole Run as JSON, so that an old record is shown exactly as
 from __future__ import annotations
 
 import json
-import os
 import re
-import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from ndctl.model.answers import CommandResult, NodeAnswer
@@ -22,219 +20,252 @@ from ndctl.model.codec import run_from_json, run_to_json
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.findings import Run
 from ndctl.model.jsonable import dumps
+from ndctl.model.status import Verdict
+from ndctl.record.database import Database
+from ndctl.record.place import default_path
 
-SCHEMA_VERSION = 1
-_TABLES = """
-CREATE TABLE IF NOT EXISTS runs (
-    id TEXT PRIMARY KEY, started TEXT, finished TEXT, level TEXT, clusters TEXT, exit_code INTEGER, run BLOB);
-CREATE TABLE IF NOT EXISTS findings (
-    run TEXT REFERENCES runs(id) ON DELETE CASCADE, rack TEXT, node TEXT, check_id TEXT, subject TEXT,
-    status TEXT, value, unit TEXT);
-CREATE INDEX IF NOT EXISTS findings_by_check ON findings(check_id, node);
-CREATE TABLE IF NOT EXISTS measurements (
-    run TEXT REFERENCES runs(id) ON DELETE CASCADE, cluster TEXT, rack TEXT, node TEXT, metric TEXT, subject TEXT,
-    value REAL, unit TEXT);
-CREATE INDEX IF NOT EXISTS measurements_by_metric ON measurements(metric, cluster, rack, node);
-CREATE TABLE IF NOT EXISTS raw (
-    run TEXT REFERENCES runs(id) ON DELETE CASCADE, node TEXT, command TEXT, exit_code INTEGER, seconds REAL,
-    timed_out INTEGER, truncated INTEGER, stdout BLOB, stderr BLOB, PRIMARY KEY (run, node, command));
-"""
-_RUN_ID = re.compile(r"^[0-9A-Za-z._-]{1,80}$")
+LAST = "last"
+_RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,79}")
+_ZLIB_LEVEL = 3  # text of tools is a tenth of its size by then; more would cost the client's CPU on every node
+_PUT_RAW = "INSERT OR REPLACE INTO raw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One line of `ndctl runs`."""
+    """One line of `ndctl runs`. A run that is being made, or was killed, has no `finished` and no `exit_code`."""
 
     id: str
     started: str
-    finished: str
+    finished: str | None
     level: str
-    clusters: str
-    exit_code: int
-
-
-def default_path() -> Path:
-    """`$NDCTL_STATE_DIR/runs.sqlite`, else the XDG state directory's ndctl folder."""
-    state = os.environ.get("NDCTL_STATE_DIR")
-    base = Path(state) if state else Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "ndctl"
-    return base / "runs.sqlite"
+    clusters: tuple[str, ...]
+    exit_code: int | None
+    verdicts: Mapping[str, int]  # how many racks have each verdict
 
 
 class Store:
-    """Raises NdctlError `record.*` (exit 1) when the file can't be used, exit 2 when a run is not in it."""
+    """Safe for several threads of one process, and for several processes at once.
 
-    def __init__(self, path: Path | None = None, *, create: bool = True) -> None:
+    create False opens a record for reading, wherever it is. Raises NdctlError `record.*`: exit 2 when the file or
+    the run can't be used, 10 when another process keeps the file locked.
+    """
+
+    def __init__(self, path: Path | None = None, *, create: bool = True, patience_s: float = 30.0) -> None:
         self.path = path or default_path()
-        if not create and not self.path.exists():
-            raise NdctlError(
-                "record.none",
-                f"no run is recorded yet in {self.path}",
-                hint="ndctl validate keeps one; --record PATH names another file",
-                exit_code=ExitCode.USAGE,
-            )
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Raw text can hold host names and addresses: the owner's only.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-            self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA foreign_keys = ON")
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                raise NdctlError(
-                    "record.newer", f"{self.path} was written by a newer ndctl (format {version})", hint="update ndctl"
-                )
-            self._db.executescript(_TABLES)
-            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        except (sqlite3.Error, OSError) as error:
-            raise NdctlError(
-                "record.unusable",
-                f"the run record {self.path} cannot be used: {error}",
-                hint="name another file with --record PATH",
-            ) from error
+        self._database = Database(self.path, writable=create, patience_s=patience_s)
 
     def close(self) -> None:
-        self._db.close()
+        self._database.close()
 
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield self._db
-            self._db.execute("COMMIT")
-        except sqlite3.Error as error:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise NdctlError("record.unusable", f"writing {self.path} failed: {error}") from error
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def begin(self, run_id: str, started: str, level: str, clusters: Iterable[str]) -> None:
-        """Reserve the run, so that raw text can be kept while it is gathered."""
-        if not _RUN_ID.match(run_id):
-            raise NdctlError("record.run-id", f"{run_id!r} is no run id")
-        with self._writing() as db:
-            db.execute(
-                "INSERT INTO runs (id, started, level, clusters) VALUES (?, ?, ?, ?)",
-                (run_id, started, level, ", ".join(clusters)),
+        """Note that the run has begun, so that raw text can be kept while it is gathered."""
+        if self._begin([run_id], started, level, clusters) is None:
+            raise NdctlError(
+                "record.run-exists",
+                f"{self.path} holds a run {run_id} already",
+                hint="run it again: every run has an id of its own",
+                exit_code=ExitCode.LOCKED_OR_STALE,
             )
+
+    def begin_new(self, wanted_id: str, started: str, level: str, clusters: Iterable[str]) -> str:
+        """`begin` with an id that nobody has: the wanted one, else with .2, .3, … behind it. Returns the id."""
+        ids = [wanted_id, *(f"{wanted_id}.{number}" for number in range(2, 1000))]
+        taken = self._begin(ids, started, level, clusters)
+        if taken is None:
+            raise NdctlError("record.run-exists", f"{self.path} holds 999 runs {wanted_id}", exit_code=ExitCode.USAGE)
+        return taken
+
+    def _begin(self, ids: Iterable[str], started: str, level: str, clusters: Iterable[str]) -> str | None:
+        """Take the first id that is free, in one transaction; None when all are taken."""
+        with self._database.writing() as db:
+            for run_id in ids:
+                if not _RUN_ID.fullmatch(run_id) or run_id == LAST:
+                    raise NdctlError("record.run-id", f"{run_id!r} is no run id", exit_code=ExitCode.USAGE)
+                if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone() is None:
+                    db.execute(
+                        "INSERT INTO runs (id, started, level, clusters) VALUES (?, ?, ?, ?)",
+                        (run_id, _column(started), _column(level), dumps(list(clusters), indent=None)),
+                    )
+                    return run_id
+        return None
 
     def keep_answer(self, run_id: str, answer: NodeAnswer) -> None:
         """Keep one node's raw text; asked again for the same command, the later text stands."""
-        rows = [_raw_row(run_id, answer.node.name, result) for result in answer.results.values()]
-        with self._writing() as db:
-            db.executemany("INSERT OR REPLACE INTO raw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._keep_raw([_raw_row(run_id, answer.node.name, result) for result in answer.results.values()])
 
     def keep_text(self, run_id: str, node: str, command: str, text: str) -> None:
         """Keep the text of something that is not a plain command, e.g. a job's log."""
-        with self._writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO raw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                _raw_row(run_id, node, CommandResult(command, 0, text)),
-            )
+        self._keep_raw([_raw_row(run_id, node, CommandResult(command, 0, text))])
+
+    def _keep_raw(self, rows: list[tuple[Any, ...]]) -> None:
+        # Rows come compressed: that takes the time, and needs nobody to wait.
+        with self._database.writing() as db:
+            db.executemany(_PUT_RAW, rows)
 
     def finish(self, run: Run, measurements: Iterable[Mapping[str, Any]] = ()) -> None:
         """Keep the judged run. `measurements`: {cluster, rack, node, metric, subject, value, unit}."""
-        blob = zlib.compress(dumps(run_to_json(run), indent=None).encode())
-        with self._writing() as db:
+        blob = zlib.compress(dumps(run_to_json(run), indent=None).encode(), _ZLIB_LEVEL)
+        clusters = [str(one.get("cluster", "")) for one in run.inventories]
+        verdicts = {word.value: sum(rack.verdict is word for rack in run.racks) for word in Verdict}
+        findings = [
+            tuple(map(_column, (run.id, rack.name, f.node, f.check, f.subject, f.status.value, f.value, f.unit)))
+            for rack in run.racks
+            for f in rack.findings
+        ]
+        keys = ("cluster", "rack", "node", "metric", "subject", "value", "unit")
+        measured = [tuple(map(_column, (run.id, *(one.get(key) for key in keys)))) for one in measurements]
+        with self._database.writing() as db:
             db.execute(
-                "INSERT INTO runs (id, started, finished, level, clusters, exit_code, run) VALUES (?, ?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT(id) DO UPDATE SET finished=excluded.finished, exit_code=excluded.exit_code,"
-                " run=excluded.run",
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET"
+                " finished=excluded.finished, clusters=excluded.clusters, verdicts=excluded.verdicts,"
+                " exit_code=excluded.exit_code, run=excluded.run",
                 (
                     run.id,
-                    run.started,
-                    run.finished,
-                    run.level,
-                    ", ".join(str(i.get("cluster", "")) for i in run.inventories),
+                    _column(run.started),
+                    _column(run.finished),
+                    _column(run.level),
+                    dumps(clusters, indent=None),
+                    dumps({word: count for word, count in verdicts.items() if count}, indent=None),
                     int(run.exit_code),
                     blob,
                 ),
             )
             db.execute("DELETE FROM findings WHERE run = ?", (run.id,))
-            db.executemany(
-                "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (run.id, rack.name, f.node, f.check, f.subject, f.status.value, f.value, f.unit)
-                    for rack in run.racks
-                    for f in rack.findings
-                ],
-            )
+            db.executemany("INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", findings)
             db.execute("DELETE FROM measurements WHERE run = ?", (run.id,))
-            db.executemany(
-                "INSERT INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (run.id, *(m.get(key) for key in ("cluster", "rack", "node", "metric", "subject", "value", "unit")))
-                    for m in measurements
-                ],
-            )
+            db.executemany("INSERT INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?)", measured)
 
     def runs(self, limit: int = 50) -> list[RunLine]:
-        """Newest first. A run that was killed has no `finished` and exit code -1."""
-        rows = self._db.execute(
-            "SELECT id, started, COALESCE(finished, ''), level, clusters, COALESCE(exit_code, -1) FROM runs"
-            " ORDER BY started DESC, id DESC LIMIT ?",
-            (limit,),
-        )
-        return [RunLine(*row) for row in rows]
+        """Newest first."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT id, started, finished, level, clusters, exit_code, COALESCE(verdicts, '{}') FROM runs"
+                " ORDER BY started DESC, id DESC LIMIT ?",
+                (limit,),
+            ).fetchall()
+        try:
+            return [
+                RunLine(run_id, started, finished, level, tuple(json.loads(clusters)), code, json.loads(verdicts))
+                for run_id, started, finished, level, clusters, code, verdicts in rows
+            ]
+        except (ValueError, TypeError) as error:
+            raise self._damaged("the list of runs", error) from error
 
     def load(self, run_id: str) -> Run:
-        """The run with this id, `last` for the newest finished one. Raises NdctlError exit 2 when there is none."""
-        if run_id == "last":
-            row = self._db.execute(
-                "SELECT run, id FROM runs WHERE run IS NOT NULL ORDER BY started DESC, id DESC LIMIT 1"
-            ).fetchone()
-        else:
-            row = self._db.execute("SELECT run, id FROM runs WHERE id = ?", (run_id,)).fetchone()
-        if row is None:
-            raise NdctlError(
-                "record.no-such-run",
-                f"no run {run_id!r} in {self.path}",
-                hint="ndctl runs lists them",
-                exit_code=ExitCode.USAGE,
-            )
-        if row[0] is None:
+        """The run with this id, or `last` for the newest finished one. Raises NdctlError exit 2 when there is none."""
+        kept_id = self.resolve(run_id)
+        with self._database.reading() as db:
+            blob = db.execute("SELECT run FROM runs WHERE id = ?", (kept_id,)).fetchone()[0]
+        if blob is None:
             raise NdctlError(
                 "record.unfinished-run",
-                f"run {run_id!r} was cut off before it was judged; its raw text is kept",
-                hint="ndctl validate again",
+                f"run {kept_id} is not judged: it is still being made, or was cut off",
+                hint=f"its raw text is kept: ndctl report {kept_id} --raw NODE",
                 exit_code=ExitCode.USAGE,
             )
-        return run_from_json(json.loads(zlib.decompress(row[0])))
+        try:
+            return run_from_json(json.loads(zlib.decompress(blob)))
+        except (zlib.error, ValueError, TypeError) as error:
+            raise self._damaged(f"run {kept_id}", error) from error
+
+    def resolve(self, run_id: str) -> str:
+        """The id of a run that is here; `last` is the newest finished one. Raises NdctlError exit 2."""
+        with self._database.reading() as db:
+            if run_id == LAST:
+                found = db.execute(
+                    "SELECT id FROM runs WHERE run IS NOT NULL ORDER BY started DESC, id DESC LIMIT 1"
+                ).fetchone()
+            else:
+                found = db.execute("SELECT id FROM runs WHERE id = ?", (_column(run_id),)).fetchone()
+        if found is not None:
+            return str(found[0])
+        raise NdctlError(
+            "record.no-such-run",
+            f"no finished run in {self.path}" if run_id == LAST else f"no run {run_id!r} in {self.path}",
+            hint="ndctl runs lists them",
+            exit_code=ExitCode.USAGE,
+        )
 
     def raw(self, run_id: str, node: str | None = None) -> Iterator[tuple[str, CommandResult]]:
-        """(node name, result) of everything kept for a run, in a fixed order."""
-        rows = self._db.execute(
-            "SELECT node, command, exit_code, seconds, timed_out, truncated, stdout, stderr FROM raw"
-            " WHERE run = ? AND (? IS NULL OR node = ?) ORDER BY node, command",
-            (run_id, node, node),
-        )
-        for name, command, exit_code, seconds, timed_out, truncated, stdout, stderr in rows:
-            yield (
-                name,
-                CommandResult(
-                    command, exit_code, _text(stdout), _text(stderr), seconds, bool(timed_out), bool(truncated)
-                ),
+        """(node name, result) of everything kept for a run, in a fixed order; one text at a time is in memory."""
+        for name, command in self.raw_names(run_id, node):
+            result = self.raw_one(run_id, name, command)
+            if result is not None:
+                yield name, result
+
+    def raw_names(self, run_id: str, node: str | None = None) -> list[tuple[str, str]]:
+        """(node name, command id) of everything kept for a run, in a fixed order."""
+        with self._database.reading() as db:
+            return db.execute(
+                "SELECT node, command FROM raw WHERE run = ? AND (? IS NULL OR node = ?) ORDER BY node, command",
+                (run_id, node, node),
+            ).fetchall()
+
+    def raw_one(self, run_id: str, node: str, command: str) -> CommandResult | None:
+        """What one command on one node gave, None if nothing is kept of it."""
+        with self._database.reading() as db:
+            row = db.execute(
+                "SELECT exit_code, seconds, timed_out, truncated, stdout, stderr FROM raw"
+                " WHERE run = ? AND node = ? AND command = ?",
+                (run_id, node, command),
+            ).fetchone()
+        if row is None:
+            return None
+        exit_code, seconds, timed_out, truncated, stdout, stderr = row
+        try:
+            return CommandResult(
+                command, exit_code, _unpack(stdout), _unpack(stderr), seconds, bool(timed_out), bool(truncated)
             )
+        except (zlib.error, ValueError, TypeError) as error:
+            raise self._damaged(f"{node}/{command} of run {run_id}", error) from error
+
+    def _damaged(self, what: str, error: Exception) -> NdctlError:
+        return NdctlError(
+            "record.damaged",
+            f"{what} in {self.path} cannot be read: {error}",
+            hint="was it written by another version of ndctl? other runs of the record are not touched by this",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def _raw_row(run_id: str, node: str, result: CommandResult) -> tuple[Any, ...]:
     return (
         run_id,
-        node,
-        result.id,
-        result.exit_code,
+        _column(node),
+        _column(result.id),
+        _column(result.exit_code),
         result.seconds,
         int(result.timed_out),
         int(result.truncated),
-        zlib.compress(result.stdout.encode("utf-8", "surrogateescape"), 6),
-        zlib.compress(result.stderr.encode("utf-8", "surrogateescape"), 6),
+        _pack(result.stdout),
+        _pack(result.stderr),
     )
 
 
-def _text(blob: bytes) -> str:
-    return zlib.decompress(blob).decode("utf-8", "surrogateescape")
+def _pack(text: str) -> bytes:
+    """Any str at all comes back as it was, lone surrogates and NULs too."""
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), _ZLIB_LEVEL)
+
+
+def _unpack(blob: bytes) -> str:
+    return zlib.decompress(blob).decode("utf-8", "surrogatepass")
+
+
+def _column(value: Any) -> Any:
+    """A value SQLite can hold: text without lone surrogates, integers of 64 bits (beyond that a float or text)."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        try:
+            return float(value)
+        except OverflowError:
+            return hex(value)
+    return value

@@ -1,148 +1,180 @@
-"""A Run or a Judgement for a person: the answer first, the part by name, the number and who says so, what next.
+"""A Run for a person: the answer first, the part by name, the number and who says so, what it explains, what to do.
 
-Plain text with a few styles; `rich` turns them into colour on a terminal and into nothing elsewhere.
+Where there are several racks, their count comes first and the worst racks last: the top of a file and the bottom of
+a terminal are what is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 
-from ndctl.model.findings import Finding, Judgement, RackResult, Run
-from ndctl.model.status import Action, Status, Verdict
+from ndctl.model.findings import Finding, NodeResult, RackResult, Run
+from ndctl.model.status import Status, Verdict
+from ndctl.report.fold import Folded, fold, natural, node_set
+from ndctl.report.judgement import judgement_lines
+from ndctl.report.lines import Line, as_plain, as_text
+from ndctl.report.next_steps import azure_report, do, inventory_of, next_commands, unanswered
+from ndctl.report.words import BAD, STATUS_STYLE, duration, measured, plural, rank
 
-if TYPE_CHECKING:
-    from rich.text import Text
+__all__ = ["Line", "as_plain", "as_text", "judgement_lines", "run_lines"]
 
-_STYLE = {
+_VERDICT_STYLE = {
     Verdict.ACCEPTED: "bold green",
     Verdict.DEGRADED: "bold yellow",
-    Verdict.REJECTED: "bold red",
     Verdict.INCOMPLETE: "bold magenta",
+    Verdict.REJECTED: "bold red",
 }
-_STATUS_STYLE = {
-    Status.PASS: "green",
-    Status.WARN: "yellow",
-    Status.FAIL: "bold red",
-    Status.UNKNOWN: "magenta",
-    Status.SKIP: "dim",
-}
-Line = tuple[str, str]  # text, style
+_WORST_LAST = list(_VERDICT_STYLE)
+_FINDINGS_SHOWN = 12  # of one rack, worst first; -v shows all
+_LABEL = 9  # columns of "measured", "explains" and a blank
+_INDENT = 11  # where a finding's text begins, under its status
 
 
 def run_lines(run: Run, *, verbose: bool = False) -> Iterator[Line]:
-    """The whole answer, line by line. Racks that are fine take one line each."""
-    for rack in run.racks:
-        yield from _rack_lines(rack, run.id, verbose)
-    counts = {verdict: sum(1 for r in run.racks if r.verdict is verdict) for verdict in Verdict}
-    said = " · ".join(f"{number} {verdict.value}" for verdict, number in counts.items() if number)
+    """The whole answer, line by line. Racks that are fine take one line each.
+
+    verbose: every finding, also those a root cause explains and those that were skipped, and every evidence
+    """
+    if len(run.racks) != 1:
+        yield Line(_headline(run), "bold")
     if run.interrupted:
-        yield "interrupted: this answer holds what was gathered so far", "bold magenta"
-    yield f"{len(run.racks)} rack{'s' if len(run.racks) != 1 else ''}: {said or 'none asked'}", "bold"
-    yield from _next_steps(run)
+        yield Line("interrupted: this answer holds what was gathered so far", "bold magenta")
+    for rack in sorted(run.racks, key=lambda rack: _WORST_LAST.index(rack.verdict)):
+        yield from _rack_lines(rack, run, verbose)
+    commands = next_commands(run)
+    for position, command in enumerate(commands):
+        code = f"   exit {run.exit_code}" if run.exit_code and position == len(commands) - 1 else ""
+        yield Line(f"{'next:' if not position else '     '} {command}{code}", hang=None)
+    if run.exit_code and not commands:
+        yield Line(f"exit {run.exit_code}")
 
 
-def _rack_lines(rack: RackResult, run_id: str, verbose: bool) -> Iterator[Line]:
-    asked = len(rack.nodes)
-    answered = sum(1 for node in rack.nodes if node.outcome == "ok")
-    usable = f"{len(rack.usable_nodes)} of {rack.expected_nodes} nodes usable"
-    yield (
-        f"{rack.verdict.value.upper()}  {rack.cluster} {rack.name}: {usable}   "
-        f"asked {asked}, answered {answered}   {_duration(rack.seconds)}",
-        _STYLE[rack.verdict],
-    )
-    missing = rack.expected_nodes - asked
-    if missing > 0:
-        yield f"  {missing} of {rack.expected_nodes} nodes are not there", "magenta"
-    shown = [f for f in rack.findings if f.status in (Status.FAIL, Status.UNKNOWN, Status.WARN) and not f.caused_by]
-    for finding in sorted(shown, key=lambda f: (_rank(f.status), f.node, f.check, f.subject)):
-        yield from finding_lines(finding)
-    explained = sum(1 for f in rack.findings if f.caused_by)
-    if explained:
-        yield f"  {explained} more finding{'s' if explained > 1 else ''} explained by the above", "dim"
-    yield from _skips(rack, verbose)
-    if rack.facts.get("summary"):
-        yield f"  {rack.facts['summary']}", ""
+def _headline(run: Run) -> str:
+    """ "64 racks: 63 accepted · 1 rejected (rack07)"."""
+    if not run.racks:
+        return "no rack was asked"
+    told = []
+    for verdict in _WORST_LAST:
+        racks = [rack for rack in run.racks if rack.verdict is verdict]
+        named = "" if verdict is Verdict.ACCEPTED else f" ({_names(racks, run)})"
+        if racks:
+            told.append(f"{len(racks)} {verdict.value}{named}")
+    return f"{plural(len(run.racks), 'rack')}: {' · '.join(told)}"
 
 
-def _skips(rack: RackResult, verbose: bool) -> Iterator[Line]:
+def _names(racks: list[RackResult], run: Run) -> str:
+    if len({rack.cluster for rack in run.racks}) == 1:
+        return node_set(rack.name for rack in racks)
+    by_cluster = groupby(sorted(racks, key=lambda rack: rack.cluster), key=lambda rack: rack.cluster)
+    return ", ".join(f"{cluster} {node_set(rack.name for rack in own)}" for cluster, own in by_cluster)
+
+
+def _rack_lines(rack: RackResult, run: Run, verbose: bool) -> Iterator[Line]:
     skipped = [f for f in rack.findings if f.status is Status.SKIP]
-    if verbose:
-        for finding in skipped:
-            yield f"  skip     {finding.check} {finding.node or finding.subject}: {finding.message}", "dim"
+    quiet = rack.verdict is Verdict.ACCEPTED and not verbose
+    yield Line(_rack_headline(rack, len(skipped) if quiet else 0), _VERDICT_STYLE[rack.verdict], hang=_INDENT + 1)
+    if quiet and len(run.racks) > 1:
         return
-    reasons: dict[tuple[str, str], int] = {}
-    for finding in skipped:
-        reasons[(finding.check, finding.message)] = reasons.get((finding.check, finding.message), 0) + 1
-    for (check, message), number in sorted(reasons.items()):
-        yield f"  skip     {check}{f' ×{number}' if number > 1 else ''}: {message}", "dim"
+    if not quiet:
+        yield from _absent(rack)
+        yield from _finding_lines(rack, run, verbose)
+        yield from _skips(skipped, rack)
+    if summary := rack.facts.get("summary"):
+        yield Line(f"  {summary}", hang=2)
 
 
-def finding_lines(finding: Finding) -> Iterator[Line]:
-    """One finding: what and where, then measured/expected, cause, what it explains, what to do."""
-    where = " ".join(part for part in (finding.node, finding.subject) if part)
+def _rack_headline(rack: RackResult, skipped: int) -> str:
+    usable = f"{len(rack.usable_nodes)} of {rack.expected_nodes} nodes usable"
+    gpus = rack.facts.get("gpus")
+    more = []
+    if isinstance(gpus, Mapping) and "seen" in gpus:
+        more.append(plural(int(gpus["seen"]), "GPU"))
+    if rack.verdict is not Verdict.ACCEPTED:
+        more.append(f"asked {len(rack.nodes)}, answered {len(rack.nodes) - len(unanswered(rack))}")
+    if skipped:
+        more.append(f"{plural(skipped, 'check')} skipped")
+    return "   ".join(
+        [f"{rack.verdict.value.upper():<10}  {rack.cluster} {rack.name}: {usable}", *more, duration(rack.seconds)]
+    )
+
+
+def _absent(rack: RackResult) -> Iterator[Line]:
+    """Nodes that do not exist, and nodes that have no finding to say why they are not usable."""
+    missing = rack.expected_nodes - len(rack.nodes)
+    if missing > 0:
+        verb = "is" if missing == 1 else "are"
+        yield Line(
+            f"  {'unknown':<8} {missing} of {rack.expected_nodes} nodes {verb} not there", STATUS_STYLE[Status.UNKNOWN]
+        )
+    told = {f.node for f in rack.findings if f.status in BAD}
+    silent: dict[str, list[str]] = {}
+    for node in rack.nodes:
+        if node.status not in (Status.PASS, Status.WARN) and node.name not in told:
+            reason = node.outcome if node.outcome != "ok" else f"{node.status.value}, and no finding says why"
+            silent.setdefault(reason, []).append(node.name)
+    for reason, names in silent.items():
+        yield Line(f"  {'unknown':<8} {node_set(names)}   {reason}", STATUS_STYLE[Status.UNKNOWN], hang=_INDENT)
+
+
+def _finding_lines(rack: RackResult, run: Run, verbose: bool) -> Iterator[Line]:
+    known = {node.name: node for node in rack.nodes}
+    addresses = {node.name: node.address for node in rack.nodes}
+    standing = [f for f in rack.findings if f.status in BAD and (verbose or not f.caused_by)]
+    entries = sorted(fold(standing, addresses), key=_worst_first)
+    limit = len(entries) if verbose else _FINDINGS_SHOWN
+    for entry in entries[:limit]:
+        yield from _entry_lines(entry, run, rack.cluster, known)
+    if left := entries[limit:]:
+        counts = {status: sum(e.count for e in left if e.finding.status is status) for status in BAD}
+        told = ", ".join(f"{count} {status.value}" for status, count in counts.items() if count)
+        yield Line(f"  and {told} more: ndctl -v report {run.id}", "dim", hang=None)
+    explained = sum(1 for f in rack.findings if f.status in BAD and f.caused_by)
+    if explained and not verbose:
+        yield Line(f"  {plural(explained, 'finding')} explained by the above and not counted: -v shows them", "dim")
+
+
+def _worst_first(entry: Folded) -> tuple[object, ...]:
+    f = entry.finding
+    return (rank(f.status), not f.explains, natural(entry.nodes[0] if entry.nodes else ""), f.check, entry.subjects)
+
+
+def _entry_lines(entry: Folded, run: Run, cluster: str, known: Mapping[str, NodeResult]) -> Iterator[Line]:
+    """One finding: what and where, then measured and expected, cause, what it explains, what to do, the evidence."""
+    finding, inventory = entry.finding, inventory_of(run, cluster)
+    nodes = tuple(filter(None, entry.nodes))
     root = "   root cause" if finding.explains else ""
-    yield f"  {finding.status.value:<8} {where}   {finding.message}{root}", _STATUS_STYLE[finding.status]
-    if finding.value is not None or finding.expected:
-        value = "" if finding.value is None else f"{_number(finding.value)} {finding.unit}".strip()
-        expected = f"expected {finding.expected}" if finding.expected else ""
-        source = f" ({finding.source})" if finding.source else ""
-        yield f"           measured  {', '.join(p for p in (value, expected) if p)}{source}", ""
-    if finding.cause:
-        yield f"           cause     {finding.cause}", ""
-    if finding.explains:
-        yield f"           explains  {'; '.join(finding.explains)}", ""
-    if finding.action is not Action.NONE:
-        yield f"           do        {finding.action.value}   ({finding.check})", ""
+    yield Line(
+        f"  {finding.status.value:<8} {entry.where}   {finding.message}{root}",
+        STATUS_STYLE[finding.status],
+        hang=_INDENT,
+    )
+    evidence = f"ndctl report {run.id} --raw {finding.evidence}" if _is_raw(finding) else finding.evidence
+    for label, text, copied in (
+        ("measured", measured(finding), False),
+        ("cause", finding.cause, False),
+        ("explains", "; ".join(finding.explains), False),
+        ("because", finding.caused_by, False),
+        ("do", do(finding, nodes, inventory, known), True),
+        ("report", azure_report(finding, nodes, known), False),
+        ("see", evidence, True),
+    ):
+        if text:
+            hang = None if copied else _INDENT + _LABEL + 1
+            yield Line(f"{' ' * _INDENT}{label:<{_LABEL}} {text}", hang=hang)
 
 
-def judgement_lines(judgement: Judgement) -> Iterator[Line]:
-    """`warn   …`: the status word first, then what matters."""
-    passed = [f for f in judgement.findings if f.status is Status.PASS]
-    shown = [f for f in judgement.findings if f.status is not Status.PASS] or passed
-    text = shown[0].message if shown else "no result in this text"
-    if passed and shown is not passed:
-        text = f"{passed[0].message} — but {text}"
-    yield f"{judgement.status.value:<6} {judgement.tool}: {text}", _STATUS_STYLE[judgement.status]
-    for position, finding in enumerate(shown):
-        if position:
-            yield f"       {finding.status.value}: {finding.subject}: {finding.message}", _STATUS_STYLE[finding.status]
-        if finding.expected:
-            yield f"       expected {finding.expected}{f' ({finding.source})' if finding.source else ''}", ""
-        if finding.cause:
-            yield f"       likely: {finding.cause}", ""
-        if finding.action is not Action.NONE:
-            yield f"       do: {finding.action.value}", ""
-    if judgement.unknown_fields:
-        names = ", ".join(judgement.unknown_fields[:6])
-        more = len(judgement.unknown_fields) - 6
-        yield f"       not understood: {names}{f' and {more} more' if more > 0 else ''}", "dim"
+def _is_raw(finding: Finding) -> bool:
+    """Evidence inside the run is NODE/COMMAND; anything else is a file's name."""
+    return finding.evidence.count("/") == 1 and not finding.evidence.startswith("/")
 
 
-def _next_steps(run: Run) -> Iterator[Line]:
-    bad = [r for r in run.racks if r.verdict is not Verdict.ACCEPTED]
-    if bad:
-        yield f"next: ndctl report {run.id} -o json   (all findings; raw text is kept with them)", ""
-
-
-def _rank(status: Status) -> int:
-    return [Status.FAIL, Status.UNKNOWN, Status.WARN, Status.SKIP, Status.PASS].index(status)
-
-
-def _number(value: object) -> str:
-    return f"{value:,.6g}" if isinstance(value, float) else str(value)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
-
-
-def as_text(lines: Iterator[Line]) -> Text:
-    """The lines as one rich Text, so that a Console decides about colour and never folds a line."""
-    from rich.text import Text
-
-    text = Text(no_wrap=True, overflow="ignore")
-    for line, style in lines:
-        text.append(line + "\n", style=style or None)
-    return text
+def _skips(skipped: list[Finding], rack: RackResult) -> Iterator[Line]:
+    addresses = {node.name: node.address for node in rack.nodes}
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for entry in fold(skipped, addresses):
+        key = (entry.finding.check, entry.finding.message)
+        reasons.setdefault(key, []).extend(filter(None, entry.nodes))
+    for (check, message), nodes in sorted(reasons.items()):
+        where = f"  {node_set(nodes)}" if nodes else ""
+        yield Line(f"  {'skip':<8} {check}{where}   {message}", STATUS_STYLE[Status.SKIP], hang=_INDENT)

@@ -1,0 +1,105 @@
+"""Equal findings of many parts and nodes as one: rack07-n[01-17] rather than seventeen lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ndctl.model.findings import Finding
+
+_NUMBER = re.compile(r"(\d+)")
+_SERIAL = re.compile(r",? serial [^,)\s]+")
+_NO_NODE_SET = re.compile(r"[^\w.:-]")  # what ClusterShell would take for an operator
+_SUBJECTS_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Findings that say the same. `finding` stands for all: with several nodes, its texts name none of them."""
+
+    finding: Finding
+    nodes: tuple[str, ...]
+    subjects: tuple[str, ...]
+    count: int
+
+    @property
+    def where(self) -> str:
+        """Nodes and parts: "rack07-n[01-17]  GPU 2, GPU 3"."""
+        parts = list(self.subjects[:_SUBJECTS_SHOWN])
+        if more := len(self.subjects) - len(parts):
+            parts.append(f"and {more} more")
+        return "  ".join(text for text in (node_set(self.nodes), ", ".join(parts)) if text)
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """A sort key by which n9 comes before n10."""
+    return [(0, int(part), part) if part.isdecimal() else (1, 0, part) for part in _NUMBER.split(text)]
+
+
+def node_set(names: Iterable[str]) -> str:
+    """ClusterShell's notation, rack07-n[01-17]; names it would read otherwise are listed."""
+    unique = sorted(set(filter(None, names)), key=natural)
+    if len(unique) < 2 or any(_NO_NODE_SET.search(name) for name in unique):
+        return ",".join(unique)
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
+
+    return str(NodeSet.fromlist(unique, resolver=RESOLVER_NOGROUP))
+
+
+def fold(findings: Iterable[Finding], addresses: Mapping[str, str]) -> list[Folded]:
+    """Findings that differ only in node, its address, part and evidence, together; in the order of the first of each.
+
+    addresses: node name -> address, which texts about a node may hold
+    """
+    groups: dict[Finding, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(_common(finding, addresses), []).append(finding)
+    result = []
+    for common, members in groups.items():
+        subjects_of: dict[str, set[str]] = {}
+        for one in members:
+            subjects_of.setdefault(one.node, set()).add(_without_serial(one.subject))
+        nodes_of: dict[tuple[str, ...], list[str]] = {}
+        for node, subjects in subjects_of.items():
+            nodes_of.setdefault(tuple(sorted(subjects, key=natural)), []).append(node)
+        for subjects_key, nodes in nodes_of.items():
+            own = [one for one in members if one.node in nodes]
+            result.append(_folded(common, own, nodes, subjects_key))
+    return result
+
+
+def _folded(common: Finding, own: list[Finding], nodes: list[str], subjects: tuple[str, ...]) -> Folded:
+    first = own[0]
+    if len(subjects) == len({one.subject for one in own}):
+        subjects = tuple(sorted({one.subject for one in own}, key=natural))  # nothing gained by leaving serials out
+    same = all(one.message == first.message and one.cause == first.cause for one in own)
+    texts = first if same else common
+    finding = replace(first, message=texts.message, cause=texts.cause)
+    return Folded(finding, tuple(sorted(nodes, key=natural)), subjects, len(own))
+
+
+def _common(finding: Finding, addresses: Mapping[str, str]) -> Finding:
+    return replace(
+        finding,
+        node="",
+        subject="",
+        evidence="",
+        caused_by="",
+        message=_nameless(finding.message, finding.node, addresses),
+        cause=_nameless(finding.cause, finding.node, addresses),
+        # True and 1 are equal in Python, and are not the same answer.
+        unit=f"{type(finding.value).__name__} {finding.unit}",
+    )
+
+
+def _nameless(text: str, node: str, addresses: Mapping[str, str]) -> str:
+    """The text without the node's own name and address, so that eighteen equal time-outs are one."""
+    for name, stands_for in ((addresses.get(node, ""), "<address>"), (node, "<node>")):
+        if name and name in text:
+            text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", stands_for, text)
+    return text
+
+
+def _without_serial(subject: str) -> str:
+    return _SERIAL.sub("", subject).replace(" ()", "")
