@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from ndctl.parse.figures import known, whole
-from ndctl.parse.gpu_facts import Gpu, Gpus
+from ndctl.parse.gpu_facts import Gpu, Gpus, Process
 from ndctl.parse.gpu_leaves import Leaves, gpu_from, normal
 from ndctl.parse.nvidia_trouble import troubles
 from ndctl.parse.tidy import straight, unescaped
@@ -131,3 +131,9 @@ def _distinct(gpus: list[Gpu]) -> tuple[Gpu, ...]:
         if not any(gpu.pci is not None and replace(other, index=0) == replace(gpu, index=0) for other in kept):
             kept.append(replace(gpu, index=len(kept)))
     return tuple(kept)
+
+
+def processes(text: str) -> tuple[Process, ...]:
+    """Compute processes on any GPU of the text, each process once; graphics clients are left out."""
+    found = {(one.pid, one.name): one for gpu in parse(text).gpus for one in gpu.processes if one.kind.upper() != "G"}
+    return tuple(found.values())
