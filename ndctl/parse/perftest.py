@@ -23,7 +23,7 @@ _COLUMN = re.compile(
 _BANNER = re.compile(r"([A-Za-z_*][A-Za-z_.*' -]{1,24}?)\s*:\s+(\S{1,40})")
 _TITLE = re.compile(r"((?:RDMA_|SEND|Send|WRITE|READ|Atomic)[\w ]{0,60}?(?:BW|Latency|Lat) Test)")
 _ADDRESS = re.compile(r"(local|remote) address:\s+LID\s+(\S{1,12})")
-_NUMBERS = re.compile(r"^[\s\d.eE+-]+$")
+_NUMBERS = re.compile(r"^\s*\d[\s\d.eE+-]*$")
 _JSON_LINE = re.compile(r'^\s*"?([A-Za-z_][\w.% ]{0,40}?)"?\s*:\s*"?([^",{}\[\]]{0,120})"?\s*,?\s*$')
 _TROUBLE = re.compile(
     r"Completion with error|Failed status|Couldn't|Unable to|state is (?!Active)\w+|Failed to|No IB devices|not found"
