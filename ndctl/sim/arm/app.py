@@ -107,9 +107,10 @@ class ControlPlane:
             raise instead
         if "api-version" not in request.query:
             raise ArmError(
-                400, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all "
-                "requests."
-            )  # fmt: skip
+                400,
+                "MissingApiVersionParameter",
+                "The api-version query parameter (?api-version=) is required for all requests.",
+            )
         return self._routes.serve(request)
 
     def _response(self, web: WebRequest, answer: Answer, request_id: str) -> Response:

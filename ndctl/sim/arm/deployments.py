@@ -6,11 +6,19 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from ndctl.sim.arm import ids
 from ndctl.sim.arm.catalogue import location_name
+from ndctl.sim.arm.deployment_shape import (
+    TYPE,
+    dependencies,
+    deployment_failed,
+    not_found,
+    providers,
+    seconds_since,
+    shown_parameters,
+)
 from ndctl.sim.arm.errors import ArmError
 from ndctl.sim.arm.functions import functions_for
 from ndctl.sim.arm.planted import cluster_of, rack_of
@@ -21,7 +29,6 @@ from ndctl.sim.arm.template import Wanted, wanted_resources
 from ndctl.sim.arm.whatif import changes
 from ndctl.sim.arm.work import Again, timestamp
 
-TYPE = "Microsoft.Resources/deployments"
 ENDED = ("Succeeded", "Failed", "Canceled")
 
 
@@ -85,8 +92,8 @@ class Deployments:
                 409,
                 "DeploymentActive",
                 f"Unable to edit or replace deployment '{name}': previous deployment from "
-                f"'{before['properties']['timestamp']}' is still active. Please see https://aka.ms/arm-deploy for usage "
-                "details.",
+                f"'{before['properties']['timestamp']}' is still active. Please see https://aka.ms/arm-deploy "
+                "for usage details.",
             )
         wanted = self.wanted(subscription, group, name, body)
         self.preflight(subscription, name, wanted)
@@ -99,14 +106,14 @@ class Deployments:
             "group": ids.group_key(subscription, group),
             "properties": {
                 "templateHash": str(int(hashlib.sha256(template.encode()).hexdigest()[:16], 16)),
-                "parameters": _shown_parameters(body["properties"]),
+                "parameters": shown_parameters(body["properties"]),
                 "mode": "Incremental",
                 "provisioningState": "Accepted",
                 "timestamp": timestamp(),
                 "duration": "PT0S",
                 "correlationId": str(uuid.uuid4()),
-                "providers": _providers(wanted),
-                "dependencies": _dependencies(wanted),
+                "providers": providers(wanted),
+                "dependencies": dependencies(wanted),
             },
             "steps": [
                 {
@@ -132,8 +139,9 @@ class Deployments:
     def begin_validate(self, subscription: str, group: str, name: str, body: Any) -> Record:
         wanted = self.wanted(subscription, group, name, body)
         self.preflight(subscription, name, wanted)
+        deployment_id = f"{ids.group_id(subscription, group)}/providers/{TYPE}/{name}"
         answer = {
-            "id": f"{ids.group_id(subscription, group)}/providers/{TYPE}/{name}",
+            "id": deployment_id,
             "name": name,
             "type": TYPE,
             "properties": {
@@ -142,13 +150,13 @@ class Deployments:
                 "timestamp": timestamp(),
                 "duration": "PT0S",
                 "correlationId": str(uuid.uuid4()),
-                "parameters": _shown_parameters(body["properties"]),
-                "providers": _providers(wanted),
-                "dependencies": _dependencies(wanted),
+                "parameters": shown_parameters(body["properties"]),
+                "providers": providers(wanted),
+                "dependencies": dependencies(wanted),
                 "validatedResources": [{"id": str(one.rid)} for one in wanted],
             },
         }
-        return self._region.work.begin("validate", answer["id"], steps=1, answer=answer)
+        return self._region.work.begin("validate", deployment_id, steps=1, answer=answer)
 
     def begin_what_if(self, subscription: str, group: str, name: str, body: Any) -> Record:
         wanted = self.wanted(subscription, group, name, body)
@@ -241,7 +249,7 @@ class Deployments:
 
     def _end(self, record: Record, key: str, failed: Sequence[Record]) -> None:
         properties = record["properties"]
-        seconds = _seconds(properties["timestamp"])
+        seconds = seconds_since(properties["timestamp"])
         properties["duration"] = f"PT{seconds:.3f}S"
         if failed:
             error = deployment_failed([step["error"] for step in failed])
@@ -275,103 +283,3 @@ class Deployments:
             except ArmError as error:
                 errors.append(error.error)
         return errors
-
-
-def not_found(name: str) -> ArmError:
-    return ArmError(404, "DeploymentNotFound", f"Deployment '{name}' could not be found.")
-
-
-def deployment_failed(errors: Sequence[Body]) -> ArmError:
-    return ArmError(
-        409,
-        "DeploymentFailed",
-        "At least one resource deployment operation failed. Please list deployment operations for details. Please see "
-        "https://aka.ms/arm-deployment-operations for usage details.",
-        details=errors,
-    )
-
-
-def shown(record: Record) -> Body:
-    """The deployment as ARM shows it."""
-    return {key: record[key] for key in ("id", "name", "type", "properties")}
-
-
-def operations(record: Record) -> list[Body]:
-    """The deployment's operations, one per resource begun, newest first as ARM lists them."""
-    found = []
-    for step in reversed(record["steps"]):
-        if step["state"] in ("NotStarted", "Skipped", "Canceled"):
-            continue
-        rid = ids.parse_id(step["rid"])
-        assert rid is not None
-        failed = step["state"] == "Failed"
-        status = _status_code(step)
-        properties: Body = {
-            "provisioningOperation": "Create",
-            "provisioningState": step["state"],
-            "timestamp": step["ended"] or step["started"],
-            "duration": "PT1S",
-            "trackingId": str(uuid.uuid5(uuid.NAMESPACE_URL, step["rid"])),
-            "statusCode": status,
-            "targetResource": {"id": step["rid"], "resourceType": rid.type, "resourceName": rid.name},
-        }
-        if failed:
-            properties["statusMessage"] = {"status": "Failed", "error": step["error"]}
-        found.append(
-            {"id": f"{record['id']}/operations/{step['id']}", "operationId": step["id"], "properties": properties}
-        )
-    return found
-
-
-def _status_code(step: Record) -> str:
-    if step["state"] == "Failed":
-        return {400: "BadRequest", 403: "Forbidden", 404: "NotFound"}.get(int(step.get("status", 409)), "Conflict")
-    return "Created" if step["new"] else "OK"
-
-
-def _shown_parameters(properties: Mapping[str, Any]) -> Body:
-    """Parameter values as ARM gives them back: with their types, and without what is secure."""
-    declared = properties["template"].get("parameters") or {}
-    shown_ones: Body = {}
-    for name, told in declared.items():
-        kind = str(told.get("type", "string"))
-        given = (properties.get("parameters") or {}).get(name)
-        entry: Body = {"type": kind[:1].upper() + kind[1:]}
-        if not kind.lower().startswith("secure"):
-            entry["value"] = (
-                given["value"] if isinstance(given, Mapping) and "value" in given else told.get("defaultValue")
-            )
-        shown_ones[name] = entry
-    return shown_ones
-
-
-def _providers(wanted: Sequence[Wanted]) -> list[Body]:
-    by_namespace: dict[str, dict[str, list[str]]] = {}
-    for one in wanted:
-        kind = "/".join(one.rid.types)
-        location = location_name(str(one.body.get("location", "")))
-        by_namespace.setdefault(one.rid.namespace, {})[kind] = [location]
-    return [
-        {
-            "namespace": namespace,
-            "resourceTypes": [{"resourceType": kind, "locations": places} for kind, places in kinds.items()],
-        }
-        for namespace, kinds in by_namespace.items()
-    ]
-
-
-def _dependencies(wanted: Sequence[Wanted]) -> list[Body]:
-    by_key = {one.rid.key: one.rid for one in wanted}
-
-    def named(rid: ids.ResourceId) -> Body:
-        return {"id": str(rid), "resourceType": rid.type, "resourceName": rid.name}
-
-    return [
-        {"dependsOn": [named(by_key[need]) for need in one.depends_on], **named(one.rid)}
-        for one in wanted
-        if one.depends_on
-    ]
-
-
-def _seconds(since: str) -> float:
-    return max(0.0, (datetime.fromisoformat(timestamp()) - datetime.fromisoformat(since)).total_seconds())

@@ -101,7 +101,8 @@ class _Parser:
         function = self._scope.functions.get(name.lower())
         if function is None:
             raise ExpressionError(
-                f"The template function '{name}' is not valid. Please see https://aka.ms/arm-functions for usage details."
+                f"The template function '{name}' is not valid. Please see https://aka.ms/arm-functions for usage "
+                "details."
             )
         try:
             return function(*arguments)
@@ -136,7 +137,8 @@ class _Parser:
             if key.lower() == name.lower():
                 return value
         raise ExpressionError(
-            f"The template {what} '{name}' is not found. Please see https://aka.ms/arm-syntax-{what}s for usage details."
+            f"The template {what} '{name}' is not found. Please see https://aka.ms/arm-syntax-{what}s for usage "
+            "details."
         )
 
     def _property(self, value: Any, key: Any) -> Any:

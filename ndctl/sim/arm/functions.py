@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ndctl.sim.arm import ids
+from ndctl.sim.arm.catalogue import canonical_type
 from ndctl.sim.arm.expressions import NotYetKnown
-from ndctl.sim.arm.ids import canonical_type
 
 
 def functions_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ndctl.sim.arm import ids
 from ndctl.sim.arm.catalogue import LOCATIONS, TYPES, location_name
@@ -184,7 +185,7 @@ def _terms(text: str) -> dict[str, str]:
 
 def _fits(rid: ResourceId, record: Record, terms: dict[str, str]) -> bool:
     tags = {key.lower(): value for key, value in (record["body"].get("tags") or {}).items()}
-    checks = {
+    checks: dict[str, Callable[[str], bool]] = {
         "resourcetype": lambda value: rid.type.lower() == value.lower(),
         "name": lambda value: rid.names[-1].lower() == value.lower(),
         "location": lambda value: record["body"].get("location") == location_name(value),

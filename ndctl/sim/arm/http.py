@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from ndctl.sim.arm.catalogue import TYPES
 from ndctl.sim.arm.errors import ArmError
 from ndctl.sim.arm.region import Body
 
@@ -75,3 +76,31 @@ def page(request: Request, endpoint: str, items: Iterable[Body]) -> Answer:
         pairs = "&".join(f"{quote(k)}={quote(v)}" for k, v in {**kept, "$skiptoken": str(start + size)}.items())
         body["nextLink"] = f"{endpoint}{quote(request.path)}?{pairs}"
     return Answer(200, body)
+
+
+def need_version(request: Request, type_name: str) -> None:
+    """ArmError when the request's api-version is not one in which the region knows the type."""
+    known = TYPES.get(type_name.lower())
+    if known is None:
+        namespace, _, kind = type_name.partition("/")
+        raise ArmError(
+            404,
+            "InvalidResourceType",
+            f"The resource type '{kind}' could not be found in the namespace '{namespace}' for api version "
+            f"'{request.version}'.",
+        )
+    if request.version not in known.versions:
+        raise ArmError(
+            400,
+            "InvalidApiVersionParameter"
+            if type_name.startswith("Microsoft.Resources")
+            else "NoRegisteredProviderFound",
+            f"The api-version '{request.version}' is invalid for type '{known.name}'. The supported versions are "
+            f"'{','.join(reversed(known.versions))}'.",
+        )
+
+
+def no_such_path(request: Request) -> ArmError:
+    return ArmError(
+        404, "ResourceNotFound", f"The path '{request.path}' is not known to this region ({request.method})."
+    )

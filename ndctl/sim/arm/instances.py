@@ -54,9 +54,9 @@ def scale(region: Region, rid: ResourceId, record: Record, slots: Sequence[str])
         del have[key]
     if wanted == 0:
         return
-    if any(one["state"] != "Succeeded" for one in have.values()) or len(have) < wanted:
-        if region.planted.rack_fault("allocation-failure", rack, cluster):
-            raise allocation_failed("in this zone")
+    complete = len(have) >= wanted and all(one["state"] == "Succeeded" for one in have.values())
+    if not complete and region.planted.rack_fault("allocation-failure", rack, cluster):
+        raise allocation_failed("in this zone")
     half = region.planted.rack_fault("half-allocated", rack, cluster)
     room = int(half["count"]) if half else wanted
     taken = {int(one["position"]) for one in have.values()}

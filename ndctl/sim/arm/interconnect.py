@@ -131,8 +131,8 @@ class InterconnectBlock(Kind):
             raise ArmError(
                 409,
                 "OperationNotAllowed",
-                f"Interconnect block '{rid.name}' cannot be deleted while virtual machines of {users[0]} are associated "
-                "with it.",
+                f"Interconnect block '{rid.name}' cannot be deleted while virtual machines of {users[0]} are "
+                "associated with it.",
             )
 
     def removed(self, region: Region, rid: ResourceId, record: Record) -> None:

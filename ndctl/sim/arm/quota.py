@@ -28,8 +28,8 @@ def sku_check(rid: ResourceId, body: Body, size_name: str) -> Size:
         raise ArmError(
             409,
             "SkuNotAvailable",
-            f"The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: {size.name}' is "
-            f"currently not available in location '{location}' zones '{','.join(wanted)}' for subscription "
+            f"The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: {size.name}' "
+            f"is currently not available in location '{location}' zones '{','.join(wanted)}' for subscription "
             f"'{rid.subscription}'. Please try another size or deploy to a different location or different zones. See "
             "https://aka.ms/azureskunotavailable for details.",
         )

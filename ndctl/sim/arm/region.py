@@ -1,4 +1,4 @@
-"""Region: what all parts of the control plane work on, and the life of a resource: checked, begun, finished, removed."""
+"""Region: what the control plane works on, and the life of a resource: checked, begun, finished, removed."""
 
 from __future__ import annotations
 

@@ -100,14 +100,15 @@ class SignIn:
             )
         if claims["exp"] <= self._clock():
             raise self._unauthorized(
-                "ExpiredAuthenticationToken", f"The access token expiry UTC time '{claims['exp']}' is earlier than current "
-                "UTC time.", "invalid_token"
-            )  # fmt: skip
+                "ExpiredAuthenticationToken",
+                f"The access token expiry UTC time '{claims['exp']}' is earlier than current UTC time.",
+                "invalid_token",
+            )
         if claims["aud"].rstrip("/") not in (self._settings.endpoint, *_AUDIENCES):
             raise self._unauthorized(
                 "InvalidAuthenticationTokenAudience",
-                f"The access token has been obtained for wrong audience or resource '{claims['aud']}'. It should exactly "
-                f"match with one of the allowed audiences '{self._settings.endpoint}', '{_AUDIENCES[0]}'.",
+                f"The access token has been obtained for wrong audience or resource '{claims['aud']}'. It should "
+                f"exactly match with one of the allowed audiences '{self._settings.endpoint}', '{_AUDIENCES[0]}'.",
                 "invalid_token",
             )
 

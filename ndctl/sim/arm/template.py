@@ -1,4 +1,4 @@
-"""A template and its parameters, checked and evaluated into the resources it asks for, in an order that can be worked."""
+"""A template and its parameters, checked and evaluated into the resources it asks for, in a workable order."""
 
 from __future__ import annotations
 
@@ -207,7 +207,8 @@ def _id_of(kind: str, name: str, subscription: str, group: str) -> ResourceId:
         raise invalid_template(
             f"The template resource '{name}' for type '{kind}' has incorrect segment lengths. A nested resource type "
             "must have identical number of segments as its resource name. A root resource type must have segment "
-            "length one greater than its resource name. Please see https://aka.ms/arm-syntax-resources for usage details"
+            "length one greater than its resource name. Please see https://aka.ms/arm-syntax-resources for usage"
+            " details"
         )
     return ids.make_id(subscription, group, namespace, tuple(types), tuple(names))
 
@@ -220,7 +221,8 @@ def check_version(type_name: str, version: str, location: str) -> None:
         raise ArmError(
             400,
             "InvalidResourceType",
-            f"The resource type '{kind}' could not be found in the namespace '{namespace}' for api version '{version}'.",
+            f"The resource type '{kind}' could not be found in the namespace '{namespace}' for api version "
+            f"'{version}'.",
         )
     if version not in known.versions:
         namespace, _, kind = known.name.partition("/")
