@@ -25,6 +25,7 @@ SUBGROUPS = "Microsoft.Network/interconnectGroups/subgroups"
 class InterconnectGroup(NetworkKind):
     type = "Microsoft.Network/interconnectGroups"
     in_use = "InUseInterconnectGroupCannotBeDeleted"
+    immediate = True
 
     def check(self, region: Region, rid: ResourceId, body: Body) -> None:
         profile = (body.get("properties") or {}).get("subgroupProfile") or {}

@@ -192,6 +192,7 @@ class Interface(NetworkKind):
 
 class Identity(Kind):
     type = "Microsoft.ManagedIdentity/userAssignedIdentities"
+    immediate = True
 
     def begin(self, region: Region, rid: ResourceId, body: Body, before: Record | None) -> Body:
         body["properties"] = {

@@ -28,6 +28,7 @@ class Kind:
     type = ""
     steps = 1
     stored = True  # False: it lives inside its parent
+    immediate = False  # True: put and deleted within the request, without a long-running operation
 
     def lookup(self, region: Region, rid: ResourceId) -> Record | None:
         return region.store.get("resources", rid.key)
@@ -156,6 +157,7 @@ class Region:
         self.check(rid, body)
         kind = self.kind(rid.type)
         before = self.find(rid)
+        self._refuse_when_busy(rid)
         if before is not None and before["body"].get("location"):
             was, wanted = (location_name(one) for one in (before["body"]["location"], str(body.get("location", ""))))
             if was != wanted:
@@ -204,11 +206,21 @@ class Region:
 
     def begin_delete(self, rid: ResourceId) -> Record:
         record = self.need(rid)
+        self._refuse_when_busy(rid)
         self.kind(rid.type).may_delete(self, rid, record)
         properties = record["body"].setdefault("properties", {})
         properties["provisioningState"] = "Deleting"
         self.save(rid, record)
         return self.work.begin("delete", str(rid), steps=1)
+
+    def _refuse_when_busy(self, rid: ResourceId) -> None:
+        if self.work.under_way(str(rid)):
+            raise ArmError(
+                409,
+                "AnotherOperationInProgress",
+                f"Another operation on this or dependent resource is in progress. Resource: {rid}. To retrieve "
+                "the status of the operation use the URI of the earlier answer.",
+            )
 
     def finish_delete(self, operation: Record) -> None:
         rid = ids.parse_id(operation["target"])

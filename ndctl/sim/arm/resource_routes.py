@@ -73,6 +73,9 @@ class ResourceRoutes:
             return Answer(204 if self._region.find(rid) else 404)
         if request.method == "PUT":
             record, operation, new = self._put(rid, request.object())
+            if self._region.kind(rid.type).immediate:
+                self._region.work.end_now(operation)
+                return Answer(201 if new else 200, self._region.view(rid, self._region.need(rid)))
             head = lro.headers(self._region, request, operation, namespace=namespace)
             return Answer(201 if new else 200, self._region.view(rid, record), head)
         if request.method == "PATCH":
@@ -81,6 +84,9 @@ class ResourceRoutes:
             if self._region.find(rid) is None:
                 return Answer(204)
             operation = self._region.begin_delete(rid)
+            if self._region.kind(rid.type).immediate:
+                self._region.work.end_now(operation)
+                return Answer(200)
             return Answer(202, None, lro.headers(self._region, request, operation, namespace=namespace))
         raise ArmError(405, "MethodNotAllowed", f"{rid.type} does not take {request.method}.")
 
