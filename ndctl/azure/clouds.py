@@ -78,7 +78,7 @@ def resolve_cloud(cloud: str | CustomCloud, path_of: Callable[[str], Path]) -> C
         f"{audience}/.default",
         ca=_existing("cloud.ca", path_of(cloud.ca)) if cloud.ca else None,
         identity=_existing("cloud.identity", path_of(cloud.identity)) if cloud.identity else None,
-        poll_s=0.5,
+        poll_s=0.25,
     )
 
 

@@ -17,7 +17,8 @@ from ndctl.azure.whatif import ArmDeployment, split_id
 from ndctl.checks.azure_errors import FaultClass
 
 _ENDED = ("succeeded", "failed", "canceled")
-_TICK_S = 0.25  # how soon an interruption is noticed
+_TICK_S = 0.1  # how soon an interruption is noticed
+_LOOK_S = 0.5  # the operations are listed no more often than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ def deploy(
                 return ended(False, still_running="deadline")
             if clock() >= next_look:
                 _look(clients, deployment.name, on_progress)
-                next_look = clock() + clients.cloud.poll_s
+                next_look = clock() + max(_LOOK_S, clients.cloud.poll_s)
             poller.wait(_TICK_S)
         poller.result()
         _look(clients, deployment.name, on_progress)

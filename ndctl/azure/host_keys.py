@@ -25,7 +25,7 @@ from ndctl.azure.waiting import finish
 from ndctl.model.errors import NdctlError
 
 RUN_COMMAND_DEADLINE_S = 120
-_SCRIPT = 'cat "${NDCTL_SYSROOT:-}"/etc/ssh/ssh_host_*_key.pub'
+HOST_KEYS_SCRIPT = "cat /etc/ssh/ssh_host_*_key.pub"
 _KEY = re.compile(
     r"^\s*(?:ci-info: )?(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)) ([A-Za-z0-9+/]{40,}={0,2})(?:\s|$)", re.M
 )
@@ -85,7 +85,7 @@ def _run_command(clients: AzureClients, scale_set: str, instance_id: str) -> str
         clients.resource_group,
         scale_set,
         instance_id,
-        RunCommandInput(command_id="RunShellScript", script=[_SCRIPT]),
+        RunCommandInput(command_id="RunShellScript", script=[HOST_KEYS_SCRIPT]),
         api_version=COMPUTE_API,
     )
     result = finish(poller, RUN_COMMAND_DEADLINE_S, f"run command on {scale_set} instance {instance_id}")

@@ -8,10 +8,8 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.mgmt.compute.models import RunCommandInput
 
 from ndctl.azure.clients import COMPUTE_API, AzureClients
-from ndctl.azure.host_keys import RUN_COMMAND_DEADLINE_S, public_keys
+from ndctl.azure.host_keys import HOST_KEYS_SCRIPT, RUN_COMMAND_DEADLINE_S, public_keys
 from ndctl.azure.waiting import finish
-
-_SCRIPT = 'cat "${NDCTL_SYSROOT:-}"/etc/ssh/ssh_host_*_key.pub'
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ def find_jump_vm(clients: AzureClients, vm_name: str, public_ip_name: str, known
     poller = clients.compute.virtual_machines.begin_run_command(
         clients.resource_group,
         vm_name,
-        RunCommandInput(command_id="RunShellScript", script=[_SCRIPT]),
+        RunCommandInput(command_id="RunShellScript", script=[HOST_KEYS_SCRIPT]),
         api_version=COMPUTE_API,
     )
     result = finish(poller, RUN_COMMAND_DEADLINE_S, f"run command on {vm_name}")

@@ -136,7 +136,7 @@ def split_id(resource_id: str) -> tuple[str, str]:
 def _change(told: Any) -> Change:
     resource_id = told.resource_id or ""
     kind, name = split_id(resource_id)
-    change = _KINDS.get(str(told.change_type).casefold().rpartition(".")[2], ChangeKind.UNSUPPORTED)
+    change = _KINDS.get(_word(told.change_type), ChangeKind.UNSUPPORTED)
     after = told.after if isinstance(told.after, Mapping) else {}
     return Change(
         change,
@@ -156,6 +156,10 @@ def _properties(delta: Any, prefix: str) -> list[PropertyChange]:
         if one.children:
             found += _properties(one.children, path)
         else:
-            kind = str(getattr(one.property_change_type, "value", one.property_change_type)).casefold()
-            found.append(PropertyChange(path, kind, one.before, one.after))
+            found.append(PropertyChange(path, _word(one.property_change_type), one.before, one.after))
     return found
+
+
+def _word(told: Any) -> str:
+    """An enum of the SDK, or the plain text of a value that it does not know yet."""
+    return str(getattr(told, "value", told)).casefold()

@@ -25,9 +25,9 @@ _SHOWN_PROPERTIES = 8
 def plan_lines(plan: Plan, *, verbose: bool) -> list[str]:
     """The whole text as lines. `verbose` unfolds racks and shows unchanged resources too."""
     lines = [_summary(plan)]
-    if plan.foundation.act.value != "no change" or plan.foundation.notes or verbose:
+    if verbose or not _quiet(plan.foundation):
         lines += _entry("foundation", [plan.foundation], verbose)
-    shown = [step for step in plan.racks if step.act.value != "no change" or step.notes or verbose]
+    shown = [step for step in plan.racks if verbose or not _quiet(step)]
     for _, group in groupby(shown, key=(lambda step: step.rack) if verbose else _shape):
         steps = list(group)
         lines += _entry(_rack_span([step.rack for step in steps]), steps, verbose)
@@ -38,6 +38,12 @@ def plan_lines(plan: Plan, *, verbose: bool) -> list[str]:
         lines.append(f"untouched: {count} in {plan.resource_group} that ndctl does not manage")
     lines += [f"not provable before deploy: {line}" for line in plan.not_provable]
     return lines
+
+
+def _quiet(step: Step) -> bool:
+    """Nothing to say: no change, and Azure was sure of it."""
+    sure = all(change.kind.value in ("no change", "ignore") for change in step.changes)
+    return step.act.value == "no change" and sure and not step.notes
 
 
 def _summary(plan: Plan) -> str:
@@ -53,10 +59,11 @@ def _entry(name: str, steps: list[Step], verbose: bool) -> Iterator[str]:
     first = steps[0]
     head = f"  {name}  "
     rows: list[str] = []
-    for change in first.changes:
-        if change.kind.value in ("no change", "ignore") and not verbose:
-            continue
-        rows += _change_rows(change, [step.rack for step in steps])
+    shown = [one for one in first.changes if verbose or one.kind.value not in ("no change", "ignore")]
+    racks = [step.rack for step in steps]
+    width = max([44, *(len(_name(one, racks)) for one in shown)])
+    for change in shown:
+        rows += _change_rows(change, racks, width)
     if first.fault:
         rows.append(f"! refused: {first.fault.summary}: {first.fault.innermost_message}")
         rows.append(f"  next: {first.fault.next_step}")
@@ -66,13 +73,14 @@ def _entry(name: str, steps: list[Step], verbose: bool) -> Iterator[str]:
         head = " " * len(head)
 
 
-def _change_rows(change: Change, racks: list[str]) -> Iterator[str]:
-    name = change.name
-    if len(racks) > 1:
-        name = f"{name} … {name.replace(racks[0], racks[-1])}"
+def _name(change: Change, racks: list[str]) -> str:
     kind = change.type.partition("/")[2] or change.type
-    what = _what(change)
-    yield f"{_SIGNS[change.kind.value]} {kind + '/' + name:<44} {what}".rstrip()
+    last = f" … {change.name.replace(racks[0], racks[-1])}" if len(racks) > 1 else ""
+    return f"{kind}/{change.name}{last}"
+
+
+def _change_rows(change: Change, racks: list[str], width: int) -> Iterator[str]:
+    yield f"{_SIGNS[change.kind.value]} {_name(change, racks).ljust(width)} {_what(change)}".rstrip()
     changed = [one for one in change.properties if not one.noise]
     for one in changed[:_SHOWN_PROPERTIES]:
         yield f"    {one.path}: {_short(one.before)} -> {_short(one.after)}"

@@ -1,6 +1,7 @@
 """ARM's what-if answer, and a template's own list, as changes."""
 
-from azure.mgmt.resource.deployments.models import WhatIfChange
+import pytest
+from azure.mgmt.resource.deployments.models import ChangeType, WhatIfChange
 
 from ndctl.azure.whatif import ChangeKind, PropertyChange, _change, from_template, split_id
 from ndctl.render.rendered import Deployment
@@ -35,6 +36,12 @@ def test_modified_resource_with_nested_properties() -> None:
         PropertyChange("tags.0", "noeffect", None, "x"),
     )
     assert [one.noise for one in change.properties] == [False, True]
+
+
+@pytest.mark.parametrize("kind", list(ChangeType))
+def test_every_kind_of_the_sdk_is_known(kind: ChangeType) -> None:
+    change = _change(WhatIfChange({"resourceId": RACK, "changeType": kind.value}))
+    assert change.kind.value.replace(" ", "") == kind.value.casefold()
 
 
 def test_a_kind_that_ndctl_does_not_know_is_unsupported_not_dropped() -> None:

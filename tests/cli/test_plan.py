@@ -92,6 +92,13 @@ def test_refused_unsupported_surplus_and_foreign_are_said() -> None:
     assert plan.exit_code is ExitCode.PREFLIGHT
 
 
+def test_what_azure_cannot_predict_is_shown_though_nothing_else_changes() -> None:
+    unsupported = [change(ChangeKind.UNSUPPORTED, "interconnectBlocks", f"rack0{n}") for n in (1, 2)]
+    steps = [Step(one.name, one.name[6:], Act.NO_CHANGE, (one,), 18, 18) for one in unsupported]
+    lines = plan_lines(made(*steps), verbose=False)
+    assert lines[1].startswith("  rack01-rack02  ? interconnectBlocks/swc-a-rack01 … swc-a-rack02")
+
+
 def test_permission_outranks_other_refusals() -> None:
     faults = [fault_from_body({"code": code, "message": ""}) for code in ("QuotaExceeded", "AuthorizationFailed")]
     plan = made(*(Step(f"r{n}", f"rack0{n}", Act.REFUSED, fault=fault) for n, fault in enumerate(faults, 1)))
