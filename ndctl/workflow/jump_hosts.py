@@ -62,7 +62,7 @@ def learn_jump_host(loaded: Loaded, clients: AzureClients | None = None, *, rele
                 own,
                 names.jump_vm(inventory.cluster),
                 names.jump_public_ip(inventory.cluster),
-                known_vm_id=str(told.get("vm_id", "")),
+                known_vm_id=str(told.get("vm_id", "")) if told.get("keys") else "",
             )
     finally:
         if clients is None:
@@ -70,7 +70,15 @@ def learn_jump_host(loaded: Loaded, clients: AzureClients | None = None, *, rele
     if found is None or not found.address:
         _file(loaded).unlink(missing_ok=True)
         return
-    keys = [list(pair) for pair in found.keys] or told.get("keys", [])
+    same = bool(found.vm_id) and found.vm_id == told.get("vm_id")
+    keys = [list(pair) for pair in found.keys] or (told.get("keys", []) if same else [])
+    if not keys:
+        raise NdctlError(
+            "ssh.jump-key",
+            f"{inventory.cluster}: the jump VM did not tell its SSH host keys, so it cannot be verified",
+            hint="is it running, with its VM agent? then run the same command again",
+            exit_code=ExitCode.INCOMPLETE,
+        )
     # ssh.port holds for every VM of the cluster, the jump VM included.
     port = inventory.ssh.port
     kept = {"schema": _SCHEMA, "vm_id": found.vm_id, "address": found.address, "port": port, "keys": keys}
