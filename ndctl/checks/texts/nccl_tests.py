@@ -23,11 +23,13 @@ _NO_UUID = re.compile(r"^[0.\-x]*$")
 # Fields of NVML's fabric health mask, two bits each from bit 0: 1 is TRUE (trouble), 2 FALSE, 0 not supported.
 _HEALTH_FIELDS = ("degraded bandwidth", "route recovery", "route unhealthy", "access timeout recovery")
 _FABRIC_COMPLETED = 3
+# Azure's images set a topology file for their own sizes; that is the standard run there.
+_AZURE_TOPOLOGY = re.compile(r"^/opt/microsoft/|/topologies?/nd", re.IGNORECASE)
 
 
 def judge(facts: NcclTests, profile: Profile | None = None) -> list[Finding]:
     """Findings about one output; with a profile also against what the platform promises."""
-    findings = [*_complaints(facts), *_fabric(facts.fabric)]
+    findings = [*_complaints(facts), *_fabric(facts.fabric, profile), *_separate_jobs(facts), *_unusual(facts)]
     if not facts.rows:
         if not any(f.status in (Status.FAIL, Status.UNKNOWN) for f in findings):
             findings.append(
@@ -130,7 +132,7 @@ def _correctness(facts: NcclTests) -> Iterator[Finding]:
     if facts.avg_failed:
         yield _say("nccl.average", Status.FAIL, "the test says its average bus bandwidth FAILED the wanted minimum")
     if facts.checked is False:
-        yield _say("nccl.not-checked", Status.WARN, "correctness not checked (run with -c 0); '0 OK' proves nothing")
+        yield _say("nccl.not-checked", Status.WARN, "correctness not checked (run with -c 0)")
 
 
 def _placed(row: Row) -> Iterator[tuple[Measure, str]]:
@@ -140,29 +142,48 @@ def _placed(row: Row) -> Iterator[tuple[Measure, str]]:
         yield row.in_place, "in-place"
 
 
-def _one_rank(facts: NcclTests) -> Iterator[Finding]:
-    """busbw is 0 by its formula where one rank runs alone, whatever algbw says."""
-    moved = [side for row in facts.rows if row.bytes >= 2**20 for side in row.sides]
-    alone = bool(moved) and all(side.busbw == 0 and (side.algbw or 0) > 0.1 for side in moved)
+def _separate_jobs(facts: NcclTests) -> Iterator[Finding]:
+    """Processes that never met: each prints its own table."""
     sizes = Counter(row.bytes for row in facts.rows if row.bytes)
-    if facts.communicators > 1 or (alone and facts.ranks is None and max(sizes.values(), default=1) > 1):
+    unmet = _alone(facts) and facts.ranks is None and max(sizes.values(), default=1) > 1
+    if facts.communicators > 1 or unmet:
         yield _say(
             "nccl.separate-jobs",
             Status.UNKNOWN,
             "every process ran alone: these are independent jobs, nothing crossed between them"
-            if alone
+            if _alone(facts)
             else f"{facts.communicators} independent jobs of {facts.ranks} ranks, not one: ranks are claimed twice",
             value=facts.communicators,
             cause="nccl-tests built without MPI=1, or started without mpirun",
             action=Action.FIX_IMAGE,
         )
-    elif facts.ranks == 1 or alone:
+
+
+def _alone(facts: NcclTests) -> bool:
+    """busbw is 0 by its formula where one rank runs alone, whatever algbw says."""
+    moved = [side for row in facts.rows if row.bytes >= 2**20 for side in row.sides]
+    return bool(moved) and all(side.busbw == 0 and (side.algbw or 0) > 0.1 for side in moved)
+
+
+def _one_rank(facts: NcclTests) -> Iterator[Finding]:
+    if facts.communicators == 1 and (facts.ranks == 1 or (_alone(facts) and not any(_separate_jobs(facts)))):
         yield _say(
             "nccl.one-rank",
             Status.WARN,
             "one rank only: no link or network was tested, and its algbw means nothing",
             value=1,
             expected="2 ranks and more",
+        )
+
+
+def _unusual(facts: NcclTests) -> Iterator[Finding]:
+    """Settings under which a figure says little of the machine."""
+    given = [name for name in ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE") if facts.env.get(name)]
+    if given and not _AZURE_TOPOLOGY.search(facts.env[given[0]]):
+        yield _say(
+            "nccl.topology-file",
+            Status.WARN,
+            f"{given[0]} replaces what NCCL finds by itself ({facts.env[given[0]]}): not a standard run",
         )
 
 
@@ -227,31 +248,30 @@ def _socket(facts: NcclTests) -> Iterator[Finding]:
         )
 
 
-def _fabric(gpus: tuple[FabricGpu, ...]) -> Iterator[Finding]:
-    for gpu in gpus:
-        fields = [gpu.health_mask >> 2 * place & 3 for place in range(len(_HEALTH_FIELDS))]
-        troubles = [name for name, value in zip(_HEALTH_FIELDS, fields, strict=True) if value == 1]
-        subject = f"GPU {gpu.bus_id}"
-        if troubles:
-            yield _say(
-                "nccl.fabric-health",
-                Status.FAIL,
-                f"NVLink fabric health says {', '.join(troubles)} (mask {gpu.health_mask:#x})",
-                subject=subject,
-                node=gpu.host,
-                cause="NVLink fabric of this GPU",
-                action=Action.INVESTIGATE,
-            )
-        if gpu.state != _FABRIC_COMPLETED and not _NO_UUID.match(gpu.uuid):
-            yield _say(
-                "nccl.fabric-state",
-                Status.WARN,
-                f"NVLink fabric registration is not completed (state {gpu.state})",
-                subject=subject,
-                node=gpu.host,
-                expected="state 3",
-            )
-    domains = {(gpu.uuid, gpu.clique) for gpu in gpus if not _NO_UUID.match(gpu.uuid)}
+def _fabric(gpus: tuple[FabricGpu, ...], profile: Profile | None) -> Iterator[Finding]:
+    registered = [gpu for gpu in gpus if not _NO_UUID.match(gpu.uuid)]
+    bad = [gpu for gpu in gpus if _troubles(gpu)]
+    waiting = [gpu for gpu in registered if gpu.state != _FABRIC_COMPLETED]
+    for gpu in bad:
+        yield _say(
+            "nccl.fabric-health",
+            Status.FAIL,
+            f"NVLink fabric health says {', '.join(_troubles(gpu))} (mask {gpu.health_mask:#x})",
+            subject=f"GPU {gpu.bus_id}",
+            node=gpu.host,
+            cause="NVLink fabric of this GPU",
+            action=Action.INVESTIGATE,
+        )
+    for gpu in waiting:
+        yield _say(
+            "nccl.fabric-state",
+            Status.WARN,
+            f"NVLink fabric registration is not completed (state {gpu.state})",
+            subject=f"GPU {gpu.bus_id}",
+            node=gpu.host,
+            expected=f"state {_FABRIC_COMPLETED}",
+        )
+    domains = sorted({(gpu.uuid, gpu.clique) for gpu in registered})
     if len(domains) > 1:
         yield _say(
             "nccl.domains",
@@ -260,6 +280,27 @@ def _fabric(gpus: tuple[FabricGpu, ...]) -> Iterator[Finding]:
             value=len(domains),
             cause="nodes of several racks, or a partition split",
         )
+    elif domains and not bad and not waiting:
+        masks = ", ".join(sorted({f"{gpu.health_mask:#x}" for gpu in registered}))
+        yield _say(
+            "nccl.fabric",
+            Status.PASS,
+            f"{len(registered)} GPUs registered in one NVLink clique {domains[0][1]:#x}, health mask {masks} is healthy",
+        )
+    if profile and profile.nvlink.domain.value == "rack" and len(registered) < len(gpus):
+        yield _say(
+            "nccl.fabric-state",
+            Status.FAIL,
+            f"{len(gpus) - len(registered)} GPUs are in no NVLink fabric (UUID 0)",
+            expected="one cluster UUID for the rack",
+            cause="fabric registration, IMEX",
+            action=Action.INVESTIGATE,
+        )
+
+
+def _troubles(gpu: FabricGpu) -> list[str]:
+    fields = [(name, gpu.health_mask >> 2 * place & 3) for place, name in enumerate(_HEALTH_FIELDS)]
+    return [name for name, value in fields if value == 1]
 
 
 def looks_like(text: str) -> float:
