@@ -22,6 +22,7 @@ class EccCounts:
     dram_uncorrectable: int | None = None
     single_bit_total: int | None = None  # before Ampere
     double_bit_total: int | None = None
+    uncorrectable_total: int | None = None  # where only the sum is printed
 
     @property
     def uncorrectable(self) -> int | None:
@@ -34,7 +35,7 @@ class EccCounts:
             self.double_bit_total,
         )
         read = [part for part in parts if part is not None]
-        return sum(read) if read else None
+        return sum(read) if read else self.uncorrectable_total
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,7 @@ def _counts(leaves: Leaves, when: str) -> EccCounts:
         dram_uncorrectable=count("dram uncorrectable"),
         single_bit_total=count("single bit>total"),
         double_bit_total=count("double bit>total"),
+        uncorrectable_total=count("uncorrectable total"),
     )
 
 

@@ -14,8 +14,11 @@ from ndctl.parse.gpu_facts import Gpu, Gpus
 from ndctl.profiles.schema import Profile
 
 
-def gpu_findings(facts: Gpus, profile: Profile | None) -> Sequence[Finding]:
-    """Every fault shown; what a whole listing should hold and does not; or a pass that names what was seen."""
+def gpu_findings(facts: Gpus, profile: Profile | None, also_seen: Sequence[str] = ()) -> Sequence[Finding]:
+    """Every fault shown; what a whole listing should hold and does not; or a pass that names what was seen.
+
+    also_seen: health that a tool's own judge saw besides.
+    """
     findings = list(trouble_findings(facts.troubles))
     for gpu in facts.gpus:
         findings.extend(memory_findings(gpu, profile))
@@ -26,7 +29,7 @@ def gpu_findings(facts: Gpus, profile: Profile | None) -> Sequence[Finding]:
     findings.extend(_count(facts, profile))
     if profile:
         findings.extend(_blind_spots(facts.gpus, profile))
-    seen = _seen(facts.gpus)
+    seen = [*_seen(facts.gpus), *also_seen]
     if not any(f.status in (Status.FAIL, Status.UNKNOWN) for f in findings) and not seen:
         findings.append(_nothing("nothing in this text tells whether the GPUs are healthy"))
     if facts.cut and not any(f.status is Status.FAIL for f in findings):
@@ -35,7 +38,7 @@ def gpu_findings(facts: Gpus, profile: Profile | None) -> Sequence[Finding]:
                 check="gpu.text-cut",
                 status=Status.UNKNOWN if profile else Status.WARN,
                 subject=name_of(facts.gpus[-1]),
-                message="the text ends in the middle of this GPU",
+                message="the text ends too early: this GPU, or what should follow it, is not all there",
             )
         )
     if not any(f.status in (Status.FAIL, Status.WARN, Status.UNKNOWN) for f in findings):

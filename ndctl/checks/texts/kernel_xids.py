@@ -51,10 +51,25 @@ def xid_findings(events: Sequence[XidEvent]) -> list[Finding]:
     roots.sort(key=lambda pair: _ROOTS.index(pair[0].xid) if pair[0].xid in _ROOTS else len(_ROOTS))
     explained: dict[int, int] = {}
     for index, (group, finding) in enumerate(pairs):
-        root = next((r for r, f in roots if f is not finding and _explains(r, group)), None)
+        candidates = [r for r, f in roots if f is not finding and _explains(r, group)]
+        root = next((r for r in candidates if r.pci == group.pci), candidates[0] if candidates else None)
         if root is not None:
             explained[index] = groups.index(root)
-    return _with_blame(findings, explained)
+    return _with_blame(_switch_side(groups, findings), explained)
+
+
+def _switch_side(groups: list[_Group], findings: list[Finding]) -> list[Finding]:
+    """Several GPUs whose links were all taken down from the other end: what they share is the switch side."""
+    suspects = [index for index, group in enumerate(groups) if _peers_only(group)]
+    if len(suspects) < 2:
+        return findings
+    cause = "several GPUs lost links from the other end at once: the switch tray or plane, not these GPUs"
+    return [replace(f, cause=cause) if index in suspects else f for index, f in enumerate(findings)]
+
+
+def _peers_only(group: _Group) -> bool:
+    reasons = {event.nvlink.reason for event in group.events if event.nvlink and event.nvlink.severity == "fatal"}
+    return group.xid == _LINK_DOWN and bool(reasons) and all(reason in xids.PEER for reason in reasons)
 
 
 def _groups(events: Sequence[XidEvent]) -> list[_Group]:
@@ -149,8 +164,8 @@ def _make(group: _Group, status: Status, message: str, cause: str, action: Actio
         check=f"kernel.xid-{group.xid}",
         status=status,
         subject=f"GPU {group.pci}{where}",
-        value=group.xid,
-        unit="XID",
+        value=len(group.events),
+        unit="events",
         source=xids.SOURCE,
         message=f"XID {group.xid}: {message}{when}{times}",
         cause="" if status is Status.PASS else cause,
