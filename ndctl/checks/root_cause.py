@@ -36,7 +36,7 @@ def _names_node(root: Finding, other: Finding) -> bool:
 
 def _about_the_missing(root: Finding, other: Finding) -> bool:
     """The same node, and either the part's own address or a mere count of GPUs that comes out short."""
-    address = root.subject.rpartition(" ")[2]
+    address = root.subject.rpartition(" ")[2].partition(".")[0]
     counted = other.check.rpartition(".")[2] in ("gpu-count", "count", "missing", "none", "no-gpu")
     return root.node == other.node and (counted or (":" in address and address in other.subject))
 

@@ -91,14 +91,15 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _unexpected(error: Exception) -> int:
-    """Usage errors are Click's to print; anything else is a fault of ndctl and says where to look."""
-    import click
-
-    if isinstance(error, click.ClickException):
-        error.show()
+    """Usage errors are Typer's to print; anything else is a fault of ndctl and says where to look."""
+    # Typer brings a Click of its own along or uses the installed one, by version: both know how to show themselves.
+    show = getattr(error, "show", None)
+    if callable(show):
+        show()
         return int(ExitCode.USAGE)
-    if isinstance(error, click.exceptions.Exit):
-        return error.exit_code
+    ended = getattr(error, "exit_code", None)
+    if isinstance(ended, int):
+        return ended
     if int(os.environ.get("NDCTL_VERBOSE", "0")) > 0:
         import traceback
 

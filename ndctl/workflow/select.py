@@ -8,6 +8,7 @@ from dataclasses import replace
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.places import Cluster, Rack
 
+MOST_NODES = 200_000
 _PART = re.compile(r"^(\d+)(?:-(\d+))?$")
 
 
@@ -30,17 +31,25 @@ def parse_numbers(text: str) -> frozenset[int]:
 
 def parse_nodes(text: str) -> frozenset[str]:
     """A ClusterShell node set -> node names. Raises NdctlError exit 2."""
-    from ClusterShell.NodeSet import NodeSet, NodeSetException
+    from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
     try:
-        return frozenset(NodeSet(text))
-    except NodeSetException as error:
-        raise NdctlError(
-            "select.nodes",
-            f"{text!r} is no node set: {error}",
-            hint="e.g. --nodes 'rack01-n[01-18]'",
-            exit_code=ExitCode.USAGE,
-        ) from error
+        # Groups would run commands that this host's ClusterShell is configured with.
+        chosen = NodeSet(text, resolver=RESOLVER_NOGROUP)
+    except (NodeSetException, ValueError) as error:
+        raise _no_node_set(text, str(error)) from error
+    if len(chosen) > MOST_NODES:
+        raise _no_node_set(text, f"{len(chosen)} nodes, more than {MOST_NODES}")
+    return frozenset(chosen)
+
+
+def _no_node_set(text: str, why: str) -> NdctlError:
+    return NdctlError(
+        "select.nodes",
+        f"{text!r} is no node set: {why}",
+        hint="e.g. --nodes 'rack01-n[01-18]'",
+        exit_code=ExitCode.USAGE,
+    )
 
 
 def select(cluster: Cluster, racks: frozenset[int] | None, nodes: frozenset[str] | None) -> Cluster:
