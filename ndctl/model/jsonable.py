@@ -15,12 +15,15 @@ from typing import Any
 def jsonable(value: Any) -> Any:
     """Dataclasses become objects, enums their values, sets sorted lists, NaN and infinity None (JSON has neither).
 
-    Bytes become text (what is not UTF-8 as \\xNN), dates and times ISO 8601. Raises TypeError for anything else, so
-    that a value nobody thought of is not printed as its memory address.
+    Bytes become text (what is not UTF-8 as \\xNN), lone surrogates in text \\uNNNN in letters (strict readers refuse
+    them, and two in a row would be read as one character), dates and times ISO 8601. Raises TypeError for anything
+    else, so that a value nobody thought of is not printed as its memory address.
     """
     if isinstance(value, Enum):
         return jsonable(value.value)
-    if value is None or isinstance(value, (bool, int, str)):
+    if isinstance(value, str):
+        return value if value.isascii() else _valid(value)
+    if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -42,8 +45,12 @@ def jsonable(value: Any) -> Any:
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:
-    """Deterministic JSON text of any ndctl value; lone surrogates are escaped, so it always encodes."""
+    """Deterministic JSON text of any ndctl value, in ASCII, so that it is right in any encoding."""
     return json.dumps(jsonable(value), indent=indent, ensure_ascii=True, allow_nan=False)
+
+
+def _valid(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _key(key: Any) -> str:
