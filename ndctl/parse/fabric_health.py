@@ -36,10 +36,10 @@ def faults_of_words(details: Mapping[str, str]) -> tuple[str, ...]:
         if word in _SILENT or label in {"summary", "healthmask", "health mask"}:
             continue
         if label == "bandwidth":
-            if word not in {"full", "false", "healthy", "not degraded"}:
-                found.append("bandwidth degraded" if word in {"degraded", "true"} else f"bandwidth {value.strip()}")
+            if word in {"degraded", "true"}:
+                found.append("bandwidth degraded")
         elif word in {"true", "yes"}:
             found.append(label)
-        elif label == "incorrect configuration" and word not in {"false", "no"}:
+        elif label == "incorrect configuration" and word not in {"false", "no"} and not "none".startswith(word):
             found.append(f"incorrect configuration: {value.strip()}")
     return tuple(found)

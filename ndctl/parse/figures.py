@@ -48,3 +48,10 @@ def known(value: str | None) -> str | None:
     if text.strip("[]").lower() in {"", "n/a", "not supported", "requested functionality has been deprecated"}:
         return None
     return text
+
+
+def with_unit(value: str | None, unit: str) -> float | None:
+    """A figure that bears its unit (`16x`, `88 C`); without it the figure may be cut short, and is None."""
+    if value is None or not value.strip().lower().endswith(unit.lower()):
+        return None
+    return real(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ndctl.parse.fabric_health import faults_of_mask, faults_of_words
-from ndctl.parse.figures import known, real, whole, yes
+from ndctl.parse.figures import known, real, whole, with_unit, yes
 from ndctl.parse.gpu_facts import (
     Ecc,
     EccCounts,
@@ -86,7 +86,7 @@ def gpu_from(leaves: Leaves, index: int, pci: str | None) -> Gpu:
         drain_and_reset=yes(get("drain and reset recommended")),
         inforom=_words(leaves, "inforom version"),
         platform=_words(leaves, "platform info"),
-        memory_total_mib=real(get("fb memory usage>total")),
+        memory_total_mib=with_unit(get("fb memory usage>total"), "MiB"),
         memory_used_mib=real(get("fb memory usage>used")),
         utilization_percent=real(get("utilization>gpu", "gpu util")),
         ecc=_ecc(leaves),
@@ -102,8 +102,8 @@ def gpu_from(leaves: Leaves, index: int, pci: str | None) -> Gpu:
         pcie=Pcie(
             whole(get("pcie generation>current", "current link gen")),
             whole(get("pcie generation>max", "max link gen")),
-            whole(get("link width>current", "current link width")),
-            whole(get("link width>max", "max link width")),
+            _lanes(get("link width>current", "current link width")),
+            _lanes(get("link width>max", "max link width")),
             whole(get("replays since reset", "replay counter")),
         ),
         temperature=_temperature(leaves),
@@ -140,7 +140,7 @@ _POWER_LIMIT = (
 
 def _first_real(leaves: Leaves, patterns: tuple[str, ...]) -> float | None:
     """The first that is a figure: newer drivers print N/A under the older names."""
-    return next((figure for pattern in patterns if (figure := real(leaves.get(pattern))) is not None), None)
+    return next((figure for pattern in patterns if (figure := with_unit(leaves.get(pattern), "W")) is not None), None)
 
 
 def _words(leaves: Leaves, section: str) -> Mapping[str, str]:
@@ -225,14 +225,23 @@ def _fabric(leaves: Leaves) -> Fabric | None:
     )
 
 
+def _lanes(value: str | None) -> int | None:
+    lanes = with_unit(value, "x")
+    return int(lanes) if lanes is not None else None
+
+
+def _degrees(value: str | None) -> float | None:
+    return with_unit(value, "C")
+
+
 def _temperature(leaves: Leaves) -> Temperature:
     get = leaves.get
     return Temperature(
-        gpu=real(get("temperature>gpu current temp", "temperature>gpu temp", "gpu current temp")),
-        t_limit=real(get("temperature>gpu t.limit temp", "temperature>gpu temp tlimit", "gpu t.limit temp")),
-        memory=real(get("temperature>memory current temp", "temperature>memory temp", "memory current temp")),
-        slowdown=real(get("temperature>gpu slowdown temp", "temperature>gpu temp slow threshold")),
-        shutdown=real(get("temperature>gpu shutdown temp", "temperature>gpu temp max threshold")),
+        gpu=_degrees(get("temperature>gpu current temp", "temperature>gpu temp", "gpu current temp")),
+        t_limit=_degrees(get("temperature>gpu t.limit temp", "temperature>gpu temp tlimit", "gpu t.limit temp")),
+        memory=_degrees(get("temperature>memory current temp", "temperature>memory temp", "memory current temp")),
+        slowdown=_degrees(get("temperature>gpu slowdown temp", "temperature>gpu temp slow threshold")),
+        shutdown=_degrees(get("temperature>gpu shutdown temp", "temperature>gpu temp max threshold")),
     )
 
 

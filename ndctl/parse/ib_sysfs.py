@@ -85,7 +85,8 @@ def _take(file: str, value: str, port: dict[str, Any], problems: list[str], unkn
     elif file == "phys_state":
         port["phys_state"] = phys_of(value)
     elif file == "rate":
-        port["rate_gbps"], port["lanes"], port["generation"] = rate_of(value)
+        if "Gb" in value:  # without its unit the figure may be cut
+            port["rate_gbps"], port["lanes"], port["generation"] = rate_of(value)
     elif file == "link_layer":
         port["link_layer"] = layer_of(value)
     elif file == "lid":

@@ -42,6 +42,7 @@ def parse(text: str, stderr: str = "") -> Ports:
     made: list[dict[str, Any]] = []
     errors: list[str] = []
     unknown: dict[str, None] = {}
+    label = ""
     for line in tidy_lines(f"{text}\n{stderr}"):
         head = _ADAPTER.search(line)
         port = _PORT.match(line)
@@ -66,6 +67,8 @@ def parse(text: str, stderr: str = "") -> Ports:
                 _take(label, value, made[-1])
             elif made or device:
                 unknown.setdefault(pair[1].strip())
+    if made and label == "rate" and not text.endswith("\n"):
+        made[-1].pop("rate_gbps", None)  # the figure may be cut
     ports = tuple(Port(**values) for values in made)
     return Ports(ports=ports, errors=tuple(errors[:20]), problems=_cut(ports), unknown_fields=tuple(unknown)[:30])
 

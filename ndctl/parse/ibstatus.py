@@ -43,7 +43,8 @@ def _take(label: str, value: str, port: dict[str, Any]) -> None:
     elif label == "phys state":
         port["phys_state"] = phys_of(value)
     elif label == "rate":
-        port["rate_gbps"], port["lanes"], port["generation"] = rate_of(value)
+        if "Gb" in value:  # without its unit the figure may be cut
+            port["rate_gbps"], port["lanes"], port["generation"] = rate_of(value)
     elif label == "link_layer":
         port["link_layer"] = layer_of(value)
     elif label == "base lid":

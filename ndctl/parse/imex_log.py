@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ndctl.parse.tidy import tidy_lines
 
 _LINE = re.compile(
-    r"\[(?P<time>[A-Z][a-z]{2} +\d{1,2} \d{4} [\d:]{8})\]\s*\[(?P<level>[A-Z]{3,10})\]\s*(?:\[tid \d+\]\s*)?(?P<text>.*)$"
+    r"\[(?P<time>[A-Z][a-z]{2} +\d{1,2} \d{4} [\d:]{8})\]\s*\[(?P<level>[A-Z]{3,10})\]\s*"
+    r"(?:\[tid \d+\]\s*)?(?P<text>.*)$"
 )
 _KLOG = re.compile(r"^\s*(?P<level>[IWEF])(?P<time>\d{4} [\d:.]{8,16})\s+(?:\d+ )?\S+\] ?(?P<text>.*)$")
 _PLAIN_ERROR = re.compile(r"^\s*(?:Error|ERROR|fatal|FATAL)\b ?:? ?(.*)$")

@@ -212,7 +212,7 @@ class _Reading:
             host=line.host,
             pid=(pid[1] or pid[2] or "") if pid else "",
             nvlink=_nvlink(text) if 144 <= number <= 150 else None,
-            recovery=recovery[4].strip() if recovery else _bracketed(text) if number == 154 else None,
+            recovery=_action(recovery) if recovery else _bracketed(text) if number == 154 else None,
         )
         self._keep(self.xids, (str(number), event.pci, text, line.time, line.host), event)
 
@@ -251,6 +251,11 @@ class _Reading:
             kept.setdefault(key, event)
         else:
             self.overflow = True
+
+
+def _action(match: re.Match[str]) -> str:
+    """The words of the new action; code 0 is None, however its word was cut."""
+    return "None" if int(match[3], 16) == 0 else match[4].strip()
 
 
 def _first_pci(text: str) -> str:

@@ -116,7 +116,7 @@ def parse(text: str, stderr: str = "") -> Gpus:
         index = None
         for name, cell in zip(columns, cells, strict=False):
             if name in _PLACES:
-                leaves.add(_PLACES[name], cell)
+                leaves.add(_PLACES[name], _with_unit(name, cell))
             elif name == "index":
                 index = whole(cell)
             elif name == "driver_version":
@@ -131,6 +131,21 @@ def parse(text: str, stderr: str = "") -> Gpus:
         problems=tuple(problems[:20]),
         unknown_fields=tuple(name for name in columns if name not in _PLACES and name not in _KNOWN_OTHERS)[:40],
     )
+
+
+_UNITS = (
+    ("temperature.", " C"),
+    ("memory.", " MiB"),
+    ("power", " W"),
+    ("enforced.power", " W"),
+    ("pcie.link.width", "x"),
+)
+
+
+def _with_unit(name: str, cell: str) -> str:
+    """`nounits` and some columns leave the unit to the head."""
+    unit = next((unit for start, unit in _UNITS if name.startswith(start)), "")
+    return f"{cell}{unit}" if unit and re.fullmatch(r"-?[\d.]+", cell) else cell
 
 
 def _cells(line: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ndctl.parse.figures import real
@@ -75,26 +75,39 @@ class Ports:
     unknown_fields: tuple[str, ...] = ()
 
 
+def is_cut(word: str, whole_words: Iterable[str]) -> bool:
+    """The beginning of a known word: the text ends there, so nothing is said."""
+    return any(known.startswith(word) and known != word for known in whole_words)
+
+
 def _word(text: str) -> str:
     """`4: ACTIVE`, `PORT_ACTIVE (4)`, `LINK_UP` → the bare word, lower case."""
-    text = re.sub(r"^\s*\d+\s*:\s*", "", text)
+    text = re.sub(r"^\s*\d+\s*:\s*", "", text[:80])
     text = re.sub(r"\s*\(\d+\)\s*$", "", text).strip().lower()
     return text.removeprefix("port_").replace("_", "")
 
 
 def state_of(text: str) -> str:
-    """The logical state; an unknown word is kept as it stands."""
-    return _STATES.get(_word(text), text.strip()[:40])
+    """The logical state; "" for a word cut short; another unknown word is kept as it stands."""
+    return _one_of(_STATES, text)
 
 
 def phys_of(text: str) -> str:
-    """The physical state; an unknown word is kept as it stands."""
-    return _PHYS.get(_word(text), text.strip()[:40])
+    """The physical state; "" for a word cut short; another unknown word is kept as it stands."""
+    return _one_of(_PHYS, text)
 
 
 def layer_of(text: str) -> str:
-    """InfiniBand or Ethernet; an unknown word is kept as it stands."""
-    return _LAYERS.get(text.strip().lower(), text.strip()[:40])
+    """InfiniBand or Ethernet; "" for a word cut short; another unknown word is kept as it stands."""
+    return _one_of(_LAYERS, text)
+
+
+def _one_of(spellings: Mapping[str, str], text: str) -> str:
+    word = _word(text)
+    if word in spellings:
+        return spellings[word]
+    cut = not word or word.isdigit() or is_cut(word, spellings)
+    return "" if cut else text.strip()[:40]
 
 
 _RATE = re.compile(

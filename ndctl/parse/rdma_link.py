@@ -11,7 +11,8 @@ from ndctl.parse.ports import Port, Ports, phys_of, state_of
 from ndctl.parse.tidy import tidy_lines
 
 _LINE = re.compile(
-    r"(?:\blink |^\s*\d{1,4}/\d{1,3}: |^\s*)(?P<device>[A-Za-z][\w.-]{1,40})/(?P<port>\d{1,3}):? (?P<rest>.*\bstate .*)$"
+    r"(?:\blink |^\s*\d{1,4}/\d{1,3}: |^\s*)(?P<device>[A-Za-z][\w.-]{1,40})/(?P<port>\d{1,3}):? "
+    r"(?P<rest>.*\bstate .*)$"
 )
 _ERROR = re.compile(r"command not found|No such device|Operation not permitted|error", re.IGNORECASE)
 

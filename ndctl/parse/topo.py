@@ -38,7 +38,9 @@ def parse(text: str, stderr: str = "") -> Topo:
     nics: dict[str, str] = {}
     affinity: dict[str, str] = {}
     problems: list[str] = []
-    for line in tidy_lines(text):
+    extra = False
+    found = tidy_lines(text)
+    for line in found:
         words = line.replace("|", " ").split()
         if not words:
             continue
@@ -49,12 +51,16 @@ def parse(text: str, stderr: str = "") -> Topo:
         devices = [word for word in words if _DEVICE.match(word)]
         if len(devices) > 1 and devices == words[: len(devices)]:
             columns = devices[:512]
+            extra = len(words) > len(devices)
         elif columns and _DEVICE.match(words[0]) and len(links) < 512:
             cells: list[str] = []
             for word in words[1:]:
                 if not _CELL.match(word) or len(cells) == len(columns):
                     break
                 cells.append(word)
+            ends_here = len(words) == 1 + len(cells) and line is found[-1]
+            if ends_here and cells and (len(cells) < len(columns) or extra):
+                cells.pop()  # NV18 cut to NV1 is no NV1
             if len(cells) < len(columns):
                 problems.append(f"row {words[0]} has {len(cells)} of {len(columns)} columns")
             links[words[0]] = dict(zip(columns, cells, strict=False))

@@ -77,7 +77,9 @@ def _of_gpu(gpu: Gpu, fabric: Fabric, profile: Profile | None) -> list[Finding]:
         findings.append(
             _make(gpu, "fabric.state", Status.UNKNOWN, shown, f"unknown state '{state}'", "", Action.INVESTIGATE)
         )
-    elif not status or status.lower() in _ABSENT:
+    elif (
+        not status or status.lower() in _ABSENT or ("success".startswith(status.lower()) and not _is(status, "success"))
+    ):
         message = "registration completed, but its status is not shown"
         findings.append(_make(gpu, "fabric.status", Status.UNKNOWN, shown, message, "text cut off?", Action.NONE))
     elif not _is(status, "success"):

@@ -1,4 +1,4 @@
-"""What `iblinkinfo` means. Ports of a switch with nothing plugged in are no fault; rates of different kinds may differ."""
+"""What `iblinkinfo` means. Switch ports with nothing plugged in are no fault; rates may differ by kind of node."""
 
 from __future__ import annotations
 

@@ -135,7 +135,10 @@ def _nvlink5(group: _Group, known: xids.Xid) -> Finding:
     where = f" link {', '.join(str(link) for link in links)}" if links else ""
     if decoded and all(event.injected for event in decoded):
         return _make(group, Status.WARN, f"{known.meaning}, injected by a test", "error injection", Action.NONE, where)
-    if not fatal and decoded:
+    if not decoded:
+        message = f"{known.meaning}; how severe it is, is not in the text"
+        return _make(group, Status.WARN, message, known.meaning, Action.INVESTIGATE)
+    if not fatal:
         message = f"{known.meaning}, not fatal ({', '.join(sorted({event.unit for event in decoded}))})"
         cause = "bit errors on the link: an early sign" if any("BER" in e.unit for e in decoded) else ""
         return _make(group, Status.WARN, message, cause, Action.WATCH, where)

@@ -16,7 +16,7 @@ _RAW_BER_SOURCE = "OCI active health check, 2026-12-02"
 
 
 def judge(facts: MlxLink, profile: Profile | None) -> Sequence[Finding]:
-    if not facts.state:
+    if not facts.state or (facts.state.lower() != "active" and "active".startswith(facts.state.lower())):
         said = f": “{facts.errors[0]}”" if facts.errors else ""
         message = f"the port's state is not in this text{said}"
         return [Finding(check="mlxlink.none", status=Status.UNKNOWN, subject="text", message=message)]
