@@ -12,14 +12,16 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import paramiko
+from paramiko.common import MSG_CHANNEL_CLOSE
 
 from ndctl.model.answers import OutcomeKind
 from ndctl.ssh.deadlines import Watch
 from ndctl.ssh.keys import Identities
 from ndctl.ssh.known_hosts import KnownHosts, Trust, fingerprint, host_name
+from ndctl.ssh.tunnel import handle_close, prepare
 
 # paramiko writes a traceback per failed handshake; what matters of it becomes an Outcome.
 _LOGGER = logging.getLogger("paramiko")
@@ -29,6 +31,8 @@ _LOGGER.setLevel(logging.CRITICAL + 1)
 
 # How often a reader looks up from its socket. Cutting the socket wakes it at once, so this is only a backstop.
 _READER_POLL_S = 30.0
+# With an AEAD cipher there is no separate MAC, which paramiko computes and compares byte by byte in Python.
+_CHEAP_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 _KEY_ALGORITHMS = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}
 
 
@@ -88,6 +92,11 @@ class Session(paramiko.Transport):
     """A Transport without what a bounded one-shot connection does not need: the poll, the time-out thread."""
 
     _active_check_timeout = _READER_POLL_S
+    _preferred_ciphers = _CHEAP_CIPHERS + tuple(
+        name for name in paramiko.Transport._preferred_ciphers if name not in _CHEAP_CIPHERS
+    )
+
+    _channel_handler_table: ClassVar = {**paramiko.Transport._channel_handler_table, MSG_CHANNEL_CLOSE: handle_close}
 
     def __init__(self, sock: Any) -> None:
         super().__init__(sock, packetizer_class=_Packetizer)
@@ -101,12 +110,18 @@ class Session(paramiko.Transport):
         reason; here each has its own.
         """
         try:
-            return self.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=timeout_s)
+            return prepare(self.open_channel("direct-tcpip", (host, port), ("127.0.0.1", 0), timeout=timeout_s))
         except (paramiko.SSHException, EOFError) as error:
             refusal = self._refusals.pop(self._opening.channel, None)
             if refusal is not None:
                 raise ChannelRefused(*refusal) from error
             raise
+
+    def _log(self, level: int, msg: str, *args: object) -> None:
+        """Nobody reads paramiko's log; what goes wrong is told by Faults."""
+
+    def _parse_debug(self, m: paramiko.Message) -> None:
+        """sshd tells a client a few things for its log at every login; making them printable costs most of a ms."""
 
     def _next_channel(self) -> int:
         channel: int = super()._next_channel()
@@ -199,10 +214,10 @@ def _shake_hands(session: Session, target: Target, watch: Watch, clock: Callable
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
         raise Fault(OutcomeKind.UNREACHABLE, f"{target} and ndctl share no algorithm: {error}")
     if not spoke.startswith("SSH-"):
-        said = f" (it said {spoke[:60]!r})" if spoke else f" ({_why(error)})"
+        said = f" (it said {spoke[:60]!r})" if spoke else f" ({why(error)})"
         # sshd drops logins beyond MaxStartups like this, so another attempt is worth it.
         raise Fault(OutcomeKind.UNREACHABLE, f"{target} does not answer as an SSH server{said}", passing=True)
-    raise Fault(OutcomeKind.UNREACHABLE, f"{target} broke off the key exchange: {_why(error)}", passing=True)
+    raise Fault(OutcomeKind.UNREACHABLE, f"{target} broke off the key exchange: {why(error)}", passing=True)
 
 
 def _algorithms(kinds: list[str]) -> tuple[str, ...]:
@@ -281,7 +296,7 @@ def _authenticate(session: Session, target: Target, watch: Watch, clock: Callabl
         # A server that hangs up during the first key says nothing of the key.
         error = session.get_exception()
         if error is None or isinstance(error, (EOFError, OSError)):
-            raise Fault(OutcomeKind.UNREACHABLE, f"{target} broke off the login: {_why(error)}", passing=True)
+            raise Fault(OutcomeKind.UNREACHABLE, f"{target} broke off the login: {why(error)}", passing=True)
         refused = f"{tried[0]} could not be used for {target.user}@{target}: {error}"
     raise Fault(
         OutcomeKind.AUTH_FAILED,
@@ -290,7 +305,8 @@ def _authenticate(session: Session, target: Target, watch: Watch, clock: Callabl
     )
 
 
-def _why(error: BaseException | None) -> str:
+def why(error: BaseException | None) -> str:
+    """An exception of paramiko's or the socket's in words; many of them say nothing."""
     if error is None or isinstance(error, EOFError) or not str(error):
         return "connection closed"
     return str(error).replace("Error reading SSH protocol banner", "").strip() or "connection closed"

@@ -17,6 +17,7 @@ from ndctl.model.answers import OutcomeKind
 from ndctl.ssh import connection
 from ndctl.ssh.connection import ChannelRefused, Fault, Session, Target
 from ndctl.ssh.deadlines import DeadlineKeeper, Watch
+from ndctl.ssh.tunnel import tunnel
 
 # After a chain has failed, other nodes are not sent into the same time-out again for this long.
 _DOWN_S = 20.0
@@ -75,8 +76,8 @@ class Chain:
         self._down_until = 0.0
         self._fault: Fault | None = None
 
-    def dial(self, target: Target, watch: Watch) -> paramiko.Channel:
-        """A channel to the target through the least used login. Faults say which hop is to blame."""
+    def dial(self, target: Target, watch: Watch) -> Any:
+        """A tunnel to the target through the least used login. Faults say which hop is to blame."""
         with self._lock:
             if self._fault is not None and self._clock() < self._down_until:
                 raise self._fault.blamed_on_jump()
@@ -88,7 +89,7 @@ class Chain:
         except BaseException:
             self._leave(line)
             raise
-        return _Borrowed.around(channel, lambda: self._leave(line))
+        return tunnel(channel, lambda: self._leave(line))
 
     def close(self) -> None:
         for line in self._lines:
@@ -120,7 +121,8 @@ class Chain:
                     if position == 0:
                         sock: Any = connection.dial(hop, watch, self._clock)
                     else:
-                        sock = open_through(line.sessions[-1], self.hops[position - 1], hop, watch, self._clock)
+                        below = self.hops[position - 1]
+                        sock = tunnel(open_through(line.sessions[-1], below, hop, watch, self._clock))
                     line.sessions.append(connection.log_in(sock, hop, watch, self._clock))
                 finally:
                     watch.close()
@@ -157,32 +159,6 @@ def _refused_by_hop(error: ChannelRefused, hop: Target, target: Target) -> Fault
     if error.code == _CONNECT_FAILED and "refused" in words.lower():
         return Fault(OutcomeKind.REFUSED, f"{target} refused the connection (through {hop})", passing=True)
     return Fault(OutcomeKind.UNREACHABLE, f"{target} cannot be reached through {hop}: {words}")
-
-
-class _Borrowed:
-    """A channel that serves as a socket and tells, once, when it is closed."""
-
-    def __init__(self, channel: paramiko.Channel, on_close: Callable[[], None]) -> None:
-        self._channel = channel
-        self._on_close: Callable[[], None] | None = on_close
-        self.send = channel.send
-        self.recv = channel.recv
-        self.settimeout = channel.settimeout
-        self.getpeername = channel.getpeername
-
-    @classmethod
-    def around(cls, channel: paramiko.Channel, on_close: Callable[[], None]) -> Any:
-        return cls(channel, on_close)
-
-    @property
-    def _closed(self) -> bool:
-        return bool(self._channel.closed)
-
-    def close(self) -> None:
-        told, self._on_close = self._on_close, None
-        self._channel.close()
-        if told is not None:
-            told()
 
 
 class JumpHosts:

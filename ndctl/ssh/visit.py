@@ -53,9 +53,8 @@ def visit(
         outcome = Outcome(fault.kind, fault.detail, fault.hint)
         passing = fault.passing
     except (paramiko.SSHException, OSError, EOFError) as error:
-        words = str(error) or type(error).__name__
         kind = OutcomeKind.CONNECTION_LOST if session is not None else OutcomeKind.UNREACHABLE
-        outcome = Outcome(kind, f"{target}: {words}")
+        outcome = Outcome(kind, f"{target}: {connection.why(error)}")
         passing = session is None
     finally:
         if sock is not None:
