@@ -34,7 +34,7 @@ class Planted:
 
     def __init__(self, book: FaultBook) -> None:
         self._book = book
-        self._spent: dict[int, int] = {}
+        self._spent: dict[tuple[int, float], int] = {}
 
     def refresh(self) -> None:
         self._book.refresh()
@@ -42,10 +42,11 @@ class Planted:
     def answer_instead(self) -> ArmError | None:
         """What the next request is answered with, whatever it asks."""
         for fault in self._book.of("throttle", "error-500"):
-            spent = self._spent.get(fault.id, 0)
+            key = (fault.id, fault.since)  # an id is used again after all faults were healed
+            spent = self._spent.get(key, 0)
             if spent >= int(fault["count"]):
                 continue
-            self._spent[fault.id] = spent + 1
+            self._spent[key] = spent + 1
             if fault.kind == "error-500":
                 return ArmError(
                     500, "InternalServerError", "Encountered internal server error. Diagnostic information: simulated."
