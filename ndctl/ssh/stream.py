@@ -135,11 +135,12 @@ class StreamReader:
         index, code, out, out_size, err, err_size = self._header
         command = self.commands[index]
         seconds = max(0.0, round(self._times[1] - self._times[0], 2))
-        # 124 and 137 are `timeout`'s own words only when the time was really up; else the command said them.
+        # These are the deadline's doing only when the time was really up; else the command said them itself: 124 is
+        # GNU timeout's word, 137 is KILL after TERM was ignored, 143 is TERM as busybox passes it on.
         # (Without /proc/uptime both times are 0, and 124 is taken at its word.)
         clockless = self._times == (0.0, 0.0)
         time_up = seconds >= command.timeout_s - 0.05 or (clockless and code == 124)
-        timed_out = code in (124, 137) and time_up
+        timed_out = code in (124, 137, 143) and time_up
         self.results[command.id] = CommandResult(
             id=command.id,
             exit_code=None if timed_out else code,

@@ -131,8 +131,10 @@ def _processes(arguments: list[str], job: dict[str, Any], environment: dict[str,
 
 
 def _ssh_options(job: dict[str, Any]) -> str:
+    """OpenSSH's default key exchange (sntrup761) costs seven times the one the other clients agree on: all use that."""
     return (
         f"-p {job['port']} -l {job['user']} -i {job['client_key']} -F /dev/null -oIdentitiesOnly=yes "
+        "-oKexAlgorithms=curve25519-sha256 "
         f"-oUserKnownHostsFile={job['known_hosts']} -oStrictHostKeyChecking=yes -oBatchMode=yes"
     )
 
