@@ -28,34 +28,34 @@ _PHYSICAL_HOST = (
     '| grep -A1 "^PhysicalHostName\\(FullyQualified\\)\\?$" | tail -n 1'
 )
 
-IDENTITY = Command("identity", _IDENTITY, timeout_s=5, cap_bytes=4_000, order=-20)
-PHYSICAL_HOST = Command("physical-host", _PHYSICAL_HOST, timeout_s=5, cap_bytes=4_000, order=-20)
-IB_COUNTERS_BEFORE = Command("ib-counters-before", _COUNTERS, timeout_s=10, cap_bytes=400_000, order=-10)
+IDENTITY = Command("identity", _IDENTITY, timeout_s=15, cap_bytes=4_000, order=-20)
+PHYSICAL_HOST = Command("physical-host", _PHYSICAL_HOST, timeout_s=15, cap_bytes=4_000, order=-20)
+IB_COUNTERS_BEFORE = Command("ib-counters-before", _COUNTERS, timeout_s=20, cap_bytes=400_000, order=-10)
 NVLINK_ERRORS_BEFORE = Command("nvlink-errors-before", "nvidia-smi nvlink -e", timeout_s=15, order=-10)
 NVIDIA_SMI_XML = Command("nvidia-smi-xml", "nvidia-smi -q -x", timeout_s=30, cap_bytes=2_000_000)
-GPU_PCI = Command("gpu-pci", _PCI_SCAN, timeout_s=5, cap_bytes=20_000)
+GPU_PCI = Command("gpu-pci", _PCI_SCAN, timeout_s=15, cap_bytes=20_000)
 GPU_DEVICE_FILES = Command(
     "gpu-device-files",
     'ls -1 "$NDCTL_SYSROOT"/dev 2>/dev/null | grep -E "^nvidia[0-9]+$"; true',
-    timeout_s=5,
+    timeout_s=15,
     cap_bytes=4_000,
 )
 NVLINK_STATUS = Command("nvlink-status", "nvidia-smi nvlink --status", timeout_s=15, cap_bytes=200_000)
-IMEX_DOMAIN = Command("imex-domain", "nvidia-imex-ctl -N -j", timeout_s=10, cap_bytes=1_000_000, root=True)
-IMEX_LOCAL = Command("imex-local", "nvidia-imex-ctl -q", timeout_s=10, cap_bytes=10_000, root=True)
+IMEX_DOMAIN = Command("imex-domain", "nvidia-imex-ctl -N -j", timeout_s=20, cap_bytes=1_000_000, root=True)
+IMEX_LOCAL = Command("imex-local", "nvidia-imex-ctl -q", timeout_s=20, cap_bytes=10_000, root=True)
 IMEX_NODE_LIST = Command(
     "imex-node-list",
     'cat "$NDCTL_SYSROOT"/etc/nvidia-imex/nodes_config.cfg',
-    timeout_s=5,
+    timeout_s=15,
     cap_bytes=20_000,
 )
-FABRIC_MANAGER = Command("fabric-manager", "systemctl is-active nvidia-fabricmanager", timeout_s=5, cap_bytes=1_000)
+FABRIC_MANAGER = Command("fabric-manager", "systemctl is-active nvidia-fabricmanager", timeout_s=15, cap_bytes=1_000)
 IB_SYSFS = Command(
     "ib-sysfs",
     f"grep -H . {_IB}/*/ports/*/state {_IB}/*/ports/*/phys_state {_IB}/*/ports/*/rate {_IB}/*/ports/*/link_layer "
     f"{_IB}/*/ports/*/lid {_IB}/*/ports/*/sm_lid {_IB}/*/ports/*/pkeys/* {_IB}/*/fw_ver {_IB}/*/board_id "
     "/dev/null 2>/dev/null; true",
-    timeout_s=10,
+    timeout_s=20,
     cap_bytes=400_000,
 )
 KERNEL_LOG = Command(
@@ -71,5 +71,5 @@ COMPUTE_PROCESSES = Command(
     timeout_s=15,
     cap_bytes=100_000,
 )
-IB_COUNTERS_AFTER = Command("ib-counters-after", _COUNTERS, timeout_s=10, cap_bytes=400_000, order=10)
+IB_COUNTERS_AFTER = Command("ib-counters-after", _COUNTERS, timeout_s=20, cap_bytes=400_000, order=10)
 NVLINK_ERRORS_AFTER = Command("nvlink-errors-after", "nvidia-smi nvlink -e", timeout_s=15, order=10)

@@ -29,9 +29,11 @@ def _anywhere(root: Finding, other: Finding) -> bool:
     return True
 
 
-def _names_node(root: Finding, other: Finding) -> bool:
-    """A pair's finding names both of its nodes and the rail in its subject."""
-    return root.node != "" and root.node in other.subject and _part(root.subject) in other.subject
+def _same_rail(root: Finding, other: Finding) -> bool:
+    """The rail itself, or a pair that it is one end of: a pair's subject names both nodes and the rail."""
+    if _same_part(root, other):
+        return True
+    return root.node != "" and root.node in other.subject.split() and _part(root.subject) in other.subject.split()
 
 
 def _about_the_missing(root: Finding, other: Finding) -> bool:
@@ -57,13 +59,15 @@ class Rule:
 
 
 RULES: tuple[Rule, ...] = (
+    # Peers call the IMEX of a node that is down unavailable; that it is down is the better answer.
+    Rule(("host.reachable",), ("nvlink.imex",), _same_node, (Status.UNKNOWN,)),
     # A driver that does not answer says nothing about links, ECC or the fabric either.
     Rule(("gpu.driver",), ("gpu.", "nvlink."), _same_node, (Status.FAIL, Status.UNKNOWN)),
     # A GPU that is gone has no links, no fabric and no memory to judge.
     Rule(("gpu.count",), ("gpu.", "nvlink."), _about_the_missing),
     Rule(("nvlink.links",), ("gpu.xid", "gpu.health.recovery-action", "nvlink.errors", "nvlink.fabric"), _same_part),
     Rule(("infiniband.ports",), ("infiniband.counters", "infiniband.pkeys"), _same_part),
-    Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.write-bw",), _names_node),
+    Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.write-bw",), _same_rail),
     Rule(
         ("gpu.driver", "gpu.count", "nvlink.links", "nvlink.fabric", "nvlink.clique", "nvlink.imex", "gpu.xid"),
         ("nccl.",),
@@ -71,6 +75,15 @@ RULES: tuple[Rule, ...] = (
         (Status.FAIL, Status.UNKNOWN),
     ),
     Rule(("gpu.xid",), ("gpu.health.recovery-action",), _same_part),
+    # Counters and the kernel log tell of one memory error in two ways; the counters say which memory.
+    Rule(
+        ("gpu.health",),
+        tuple(f"gpu.xid.{number}" for number in (48, 63, 64, 92, 94, 95, 171, 172)),
+        _same_part,
+        (Status.FAIL, Status.WARN),
+    ),
+    # nvidia-smi complains of the InfoROM on stderr whatever it is asked.
+    Rule(("gpu.health",), ("nvlink.links.inforom-corrupt", "nvlink.errors.inforom-corrupt"), _same_node, _BAD),
     Rule(("gpu.health",), ("nccl.",), _anywhere),
 )
 
