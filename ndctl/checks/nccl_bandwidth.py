@@ -16,7 +16,7 @@ from ndctl.profiles.schema import BandwidthFloor, Profile
 # Rows at least this large are bound by bandwidth, not latency, on any of these machines ...
 BANDWIDTH_BOUND = 128 * 2**20
 # ... though short of the floor's own size; so only a figure far below the floor is held against them.
-_SHORT_ROW_SHARE = 0.25
+_SHORT_ROW_SHARES = ((2**30, 0.8), (BANDWIDTH_BOUND, 0.25))
 
 
 def platform_findings(facts: NcclTests, profile: Profile) -> Iterator[Finding]:
@@ -124,12 +124,8 @@ def _bandwidth(facts: NcclTests, profile: Profile) -> Iterator[Finding]:
         )
         return
     # Where the path is not shown, only what is below every possible floor is a fault.
-    name, floor = min(fitting.items(), key=lambda item: item[1].fail_below.value)
-    if scope is None and len(fitting) > 1:
-        higher = max(fitting.values(), key=lambda one: one.fail_below.value)
-        yield from _held(facts, profile, floor, name, lenient=higher)
-    else:
-        yield from _held(facts, profile, floor, name, lenient=None)
+    ranked = sorted(fitting.items(), key=lambda item: item[1].fail_below.value)
+    yield from _held(facts, profile, ranked[0], ranked[-1])
 
 
 def _possible(facts: NcclTests, profile: Profile) -> list[str]:
@@ -138,27 +134,22 @@ def _possible(facts: NcclTests, profile: Profile) -> list[str]:
     return ["rack", "infiniband"] if profile.nvlink.domain.value == "rack" else ["infiniband"]
 
 
-def _held(
-    facts: NcclTests, profile: Profile, floor: BandwidthFloor, scope: str, lenient: BandwidthFloor | None
-) -> Iterator[Finding]:
+Scoped = tuple[str, BandwidthFloor]
+
+
+def _held(facts: NcclTests, profile: Profile, floor: Scoped, warns: Scoped) -> Iterator[Finding]:
+    """Rows against the floor that fails and the one that warns; they are the same where the path is known."""
     rows = [row for row in facts.rows if lowest(row) is not None]
-    large = [row for row in rows if row.bytes >= floor.min_bytes]
-    expected = (
-        f"{floor.expected.value:g} GB/s, warn below {floor.warn_below.value:g}, fail below {floor.fail_below.value:g} "
-        f"({floor.test} {scope}, {size(floor.min_bytes)} and up, {floor.min_nodes} nodes and up)"
-    )
+    large = [row for row in rows if row.bytes >= floor[1].min_bytes]
     if not large:
-        yield from _short_rows(rows, floor, expected)
+        yield from _short_rows(rows, floor)
         return
     row = min(large, key=lambda one: lowest(one) or 0.0)
     measured = lowest(row) or 0.0
-    bound = lenient or floor
-    if measured < floor.fail_below.value:
-        status = Status.FAIL
-    elif measured < bound.warn_below.value:
-        status = Status.WARN
+    if measured < floor[1].fail_below.value:
+        status, cited = Status.FAIL, floor
     else:
-        status = Status.PASS
+        status, cited = (Status.WARN if measured < warns[1].warn_below.value else Status.PASS), warns
     partial = _partial(facts, profile)
     if partial and status is Status.FAIL:
         status = Status.WARN
@@ -169,11 +160,25 @@ def _held(
         f"busbw {measured:g} GB/s at {size(row.bytes)} is {words}{partial}",
         value=measured,
         unit="GB/s",
-        expected=expected,
-        source=f"{floor.expected.origin}; fail below: {floor.fail_below.origin}",
+        expected=_expectation(cited),
+        source=_origin(cited),
         cause="" if status is Status.PASS else "a slow node, link or rail, or a fall-back of the transport",
         action=Action.NONE if status is Status.PASS else Action.INVESTIGATE,
     )
+
+
+def _expectation(scoped: Scoped) -> str:
+    scope, floor = scoped
+    return (
+        f"{floor.expected.value:g} GB/s, warn below {floor.warn_below.value:g}, fail below {floor.fail_below.value:g} "
+        f"({floor.test} {scope}, {size(floor.min_bytes)} and up, {floor.min_nodes} nodes and up)"
+    )
+
+
+def _origin(scoped: Scoped) -> str:
+    floor = scoped[1]
+    origins = dict.fromkeys((floor.expected.origin, floor.warn_below.origin, floor.fail_below.origin))
+    return "; ".join(origins)
 
 
 def _partial(facts: NcclTests, profile: Profile) -> str:
@@ -184,21 +189,21 @@ def _partial(facts: NcclTests, profile: Profile) -> str:
     return ""
 
 
-def _short_rows(rows: list[Row], floor: BandwidthFloor, expected: str) -> Iterator[Finding]:
-    bound = [row for row in rows if row.bytes >= BANDWIDTH_BOUND]
+def _short_rows(rows: list[Row], floor: Scoped) -> Iterator[Finding]:
+    """No message is as large as the floor's: only what is far below it is a fault, the more so the smaller it is."""
     largest = max(rows, key=lambda one: one.bytes, default=None)
-    slow = [row for row in bound if (lowest(row) or 0.0) < _SHORT_ROW_SHARE * floor.fail_below.value]
-    if slow and slow[-1] is max(bound, key=lambda one: one.bytes):
-        row = slow[-1]
+    wanted = floor[1].min_bytes
+    share = next((part for least, part in _SHORT_ROW_SHARES if largest and largest.bytes >= least), 0.0)
+    if largest is not None and (lowest(largest) or 0.0) < share * floor[1].fail_below.value:
         yield _finding(
             "nccl.bandwidth",
             Status.FAIL,
-            f"busbw {lowest(row):g} GB/s at {size(row.bytes)} is far below the floor, though this size is short of "
-            f"{size(floor.min_bytes)}",
-            value=lowest(row),
+            f"busbw {lowest(largest):g} GB/s at {size(largest.bytes)} is far below the floor, even for a message "
+            f"short of {size(wanted)}",
+            value=lowest(largest),
             unit="GB/s",
-            expected=expected,
-            source=floor.fail_below.origin,
+            expected=_expectation(floor),
+            source=_origin(floor),
             cause="a GPU without its NVLinks, or a fall-back of the transport",
             action=Action.INVESTIGATE,
         )
@@ -207,9 +212,9 @@ def _short_rows(rows: list[Row], floor: BandwidthFloor, expected: str) -> Iterat
     yield _finding(
         "nccl.bandwidth",
         Status.WARN,
-        f"the floor is for messages of {size(floor.min_bytes)} and up, the largest measured is {at_most}",
-        expected=expected,
-        source=floor.expected.origin,
+        f"the floor is for messages of {size(wanted)} and up, the largest measured is {at_most}",
+        expected=_expectation(floor),
+        source=_origin(floor),
         cause="run with -e 16G",
     )
 

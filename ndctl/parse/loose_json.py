@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ndctl.parse.pasted import lines
+
 _START = re.compile(r"^[ \t]*([{\[])", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\],"]')
 # A value C's printf wrote that JSON does not know.
@@ -27,6 +29,8 @@ class Found:
 
 def objects(text: str) -> Iterator[Found]:
     """The JSON objects and arrays that begin a line, one after another; a broken one is read as far as it goes."""
+    if "<std" in text:
+        text = "\n".join(lines(text))
     if _BARE.search(text):
         text = _BARE.sub(r"\1null", text)
     position, tries = 0, 0

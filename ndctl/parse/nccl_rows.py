@@ -60,6 +60,7 @@ class Header:
 
     measures: tuple[str, ...] = _PLAIN
     known: bool = False
+    has_root: bool = False
     milliseconds: bool = False
 
     @property
@@ -78,7 +79,7 @@ def read_header(line: str) -> Header | None:
         return None
     end = clocks[1] if len(clocks) > 1 else len(names)
     measures = tuple("time" if name == "cputime" else name for name in names[clocks[0] : end])
-    return Header(measures, known=len(clocks) > 1 and "busbw" in measures)
+    return Header(measures, len(clocks) > 1 and "busbw" in measures, has_root="root" in names[: clocks[0]])
 
 
 @dataclass(slots=True)
@@ -136,6 +137,8 @@ class RowReader:
         root = None
         if len(values) in (2 * width + 1, width + 1):
             root = integer(values.pop(0))
+        elif not self._starts_with_time(int(match[1]), redop, values):
+            return None  # the first value is the root, so the last one is missing
         if len(values) == 2 * width:
             out, inside = values[:width], values[width:]
         elif len(values) == width and _ONE_SIDE_GAP in rest:
@@ -154,6 +157,17 @@ class RowReader:
             in_place=self._measure(inside, milliseconds) if inside else None,
             precision=self._precision(out or inside, milliseconds),
         )
+
+    def _starts_with_time(self, size: int, redop: str | None, values: list[str]) -> bool:
+        """Whether a row of even length has no root, or lost its last value."""
+        if not values or values[0].startswith("-") or (self.header.has_root and redop):
+            return False
+        if self.header.known or len(values) < 2:
+            return True
+        time, algbw = number(values[0]), number(values[1])
+        if not size or not time or not algbw or algbw < 0.1:
+            return True
+        return 0.5 < size / time / 1000 / algbw < 2 or _is_ms(size, values)
 
     def _measure(self, values: list[str], milliseconds: bool) -> Measure:
         by_name = dict(zip(self.header.measures, values, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ndctl.parse import nccl_facts
 from ndctl.parse.nccl_json import JsonRun, read_json
@@ -141,8 +141,7 @@ def _take_own(reading: _Reading, line: str) -> None:
     if header is not None:
         reading.table.header = header
     elif "(B)" in line and "(ms)" in line:
-        head = reading.table.header
-        reading.table.header = type(head)(head.measures, head.known, milliseconds=True)
+        reading.table.header = replace(reading.table.header, milliseconds=True)
     elif "Rank" in line and (rank := _RANK.search(line)):
         key = (int(rank[1]), rank[3] or "", int(rank[5]), rank[4])
         reading.ranks[key] = rank[7].strip()

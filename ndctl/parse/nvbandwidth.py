@@ -15,7 +15,9 @@ from ndctl.parse.printed import number
 from ndctl.parse.tidy import tidy_lines
 
 _RUNNING = re.compile(r"^\s*Running (\w{3,120})\.?\s*$")
-_TITLE = re.compile(r"(.{0,120}\((?:row|column)\).{0,80}?|.{3,120}?)\s*\((GB/s|ns)\)\s*$")
+_TITLE = re.compile(
+    r"((?=.{0,200}(?:\((?:row|column)\)|memcpy|latency|multicast))[A-Za-z][^#|]{3,200}?)\s*\((GB/s|ns)\)\s*$"
+)
 _SUM = re.compile(r"^\s*(SUM|MIN|MAX|AVG)\s+(\w{3,120})\s+([-+\w.]{1,40})\s*$")
 _PERF = re.compile(r"&&&& PERF (\w{3,120}) ([\d.eE+-]{1,40})")
 _CELL = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|N/A|[-+]?nan|[-+]?inf", re.IGNORECASE)
@@ -153,7 +155,7 @@ def _take(reading: _Reading, line: str) -> None:
             reading.noted = True
     elif reading.in_table and _row(reading, stripped):
         return
-    elif title := _TITLE.match(line):
+    elif title := _TITLE.match(stripped):
         _close(reading, None, None)
         reading.title, reading.unit, reading.in_table, reading.width = title[1].strip(), title[2], True, 0
     elif version := _VERSION.search(line):

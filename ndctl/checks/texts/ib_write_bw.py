@@ -132,7 +132,9 @@ def looks_like(text: str) -> float:
         return 0.9
     if ("Failed status" in text and "syndrom" in text) or "Unable to init the socket connection" in text:
         return 0.7
-    return 0.6 if re.search(r"Port number \d+ state is|Couldn't get context for the device", text) else 0.0
+    return (
+        0.6 if re.search(r"Port number \d+ state is|Couldn't get context for the device|RDMA CM event", text) else 0.0
+    )
 
 
 def _say(

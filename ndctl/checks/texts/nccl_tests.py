@@ -9,27 +9,23 @@ from dataclasses import replace
 
 from ndctl.checks.nccl_bandwidth import BANDWIDTH_BOUND, lowest, platform_findings, size
 from ndctl.checks.nccl_complaints import complaint_findings, read_complaint
+from ndctl.checks.nccl_fabric import fabric_findings
 from ndctl.checks.texts.base import TextJudge
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
-from ndctl.parse.nccl_log import FabricGpu
 from ndctl.parse.nccl_rows import Measure, Row
 from ndctl.parse.nccl_tests import NcclTests, parse
 from ndctl.profiles.schema import Profile
 
 _DIP = 0.6  # a large message this much slower than a smaller one is no noise
 _OLD_ERROR_LIMIT = 0.1  # deviations of any data type the old versions test stay far below this
-_NO_UUID = re.compile(r"^[0.\-x]*$")
-# Fields of NVML's fabric health mask, two bits each from bit 0: 1 is TRUE (trouble), 2 FALSE, 0 not supported.
-_HEALTH_FIELDS = ("degraded bandwidth", "route recovery", "route unhealthy", "access timeout recovery")
-_FABRIC_COMPLETED = 3
 # Azure's images set a topology file for their own sizes; that is the standard run there.
 _AZURE_TOPOLOGY = re.compile(r"^/opt/microsoft/|/topologies?/nd", re.IGNORECASE)
 
 
 def judge(facts: NcclTests, profile: Profile | None = None) -> list[Finding]:
     """Findings about one output; with a profile also against what the platform promises."""
-    findings = [*_complaints(facts), *_fabric(facts.fabric, profile), *_separate_jobs(facts), *_unusual(facts)]
+    findings = [*_complaints(facts), *fabric_findings(facts.fabric, profile), *_separate_jobs(facts), *_unusual(facts)]
     if not facts.rows:
         if not any(f.status in (Status.FAIL, Status.UNKNOWN) for f in findings):
             findings.append(
@@ -248,61 +244,6 @@ def _socket(facts: NcclTests) -> Iterator[Finding]:
         )
 
 
-def _fabric(gpus: tuple[FabricGpu, ...], profile: Profile | None) -> Iterator[Finding]:
-    registered = [gpu for gpu in gpus if not _NO_UUID.match(gpu.uuid)]
-    bad = [gpu for gpu in gpus if _troubles(gpu)]
-    waiting = [gpu for gpu in registered if gpu.state != _FABRIC_COMPLETED]
-    for gpu in bad:
-        yield _say(
-            "nccl.fabric-health",
-            Status.FAIL,
-            f"NVLink fabric health says {', '.join(_troubles(gpu))} (mask {gpu.health_mask:#x})",
-            subject=f"GPU {gpu.bus_id}",
-            node=gpu.host,
-            cause="NVLink fabric of this GPU",
-            action=Action.INVESTIGATE,
-        )
-    for gpu in waiting:
-        yield _say(
-            "nccl.fabric-state",
-            Status.WARN,
-            f"NVLink fabric registration is not completed (state {gpu.state})",
-            subject=f"GPU {gpu.bus_id}",
-            node=gpu.host,
-            expected=f"state {_FABRIC_COMPLETED}",
-        )
-    domains = sorted({(gpu.uuid, gpu.clique) for gpu in registered})
-    if len(domains) > 1:
-        yield _say(
-            "nccl.domains",
-            Status.WARN,
-            f"the ranks sit in {len(domains)} NVLink domains or cliques",
-            value=len(domains),
-            cause="nodes of several racks, or a partition split",
-        )
-    elif domains and not bad and not waiting:
-        masks = ", ".join(sorted({f"{gpu.health_mask:#x}" for gpu in registered}))
-        yield _say(
-            "nccl.fabric",
-            Status.PASS,
-            f"{len(registered)} GPUs registered in one NVLink clique {domains[0][1]:#x}, health mask {masks} is healthy",
-        )
-    if profile and profile.nvlink.domain.value == "rack" and len(registered) < len(gpus):
-        yield _say(
-            "nccl.fabric-state",
-            Status.FAIL,
-            f"{len(gpus) - len(registered)} GPUs are in no NVLink fabric (UUID 0)",
-            expected="one cluster UUID for the rack",
-            cause="fabric registration, IMEX",
-            action=Action.INVESTIGATE,
-        )
-
-
-def _troubles(gpu: FabricGpu) -> list[str]:
-    fields = [(name, gpu.health_mask >> 2 * place & 3) for place, name in enumerate(_HEALTH_FIELDS)]
-    return [name for name, value in fields if value == 1]
-
-
 def looks_like(text: str) -> float:
     if "Out of bounds values" in text or "nccl-tests version" in text or "Collective test starting" in text:
         return 0.98
@@ -310,9 +251,11 @@ def looks_like(text: str) -> float:
         return 0.95
     if '"average_bus_bandwidth"' in text or '"oop_busbw"' in text or '"busBw"' in text or '"out_of_place"' in text:
         return 0.95
-    if re.search(r"# nThread \d+ nGpus|Test (?:NCCL|CUDA) failure|#\s+Rank\s+\d+ .* device", text):
+    if re.search(r"nThread \d+ nGpus|Test (?:NCCL|CUDA) failure|#\s+Rank\s+\d+ .* device", text):
         return 0.9
-    return 0.7 if re.search(r"\[-?\d{1,3}\] (?:\S+ )?NCCL (?:INFO|WARN)|_perf\b", text) else 0.0
+    if re.search(r"^\s*\d+\s+\d+\s+(?:float|half|bfloat16|double|u?int\d+)\s+(?:\w+\s+-?\d+\s+)?[\d.]+\s", text, re.M):
+        return 0.8
+    return 0.7 if re.search(r"\bNCCL (?:INFO|WARN) |\b\w+_perf\b", text) else 0.0
 
 
 def _say(
