@@ -23,9 +23,6 @@ from typing import Any
 
 from ndctl.model.errors import ExitCode, NdctlError
 
-DEFAULT_DIRECTORY = Path(".ndctl/sim")
-DEFAULT_PORT = 8443
-DEFAULT_SSH_PORT = 2222
 _MARKER = ".ndctl-sim"
 
 

@@ -158,6 +158,19 @@ def test_a_deleted_instance_leaves_a_gap_that_a_new_id_fills(region: Region, gro
     assert "9" not in told and told["18"] == old
 
 
+def test_several_instances_can_be_named_at_once(region: Region, group: str) -> None:
+    sets: Any = region.compute.virtual_machine_scale_sets
+    before = {one: keys_told(region, group, one) for one in ("10", "11", "12")}
+    sets.begin_reimage(group, SET, {"instanceIds": ["10", "11"]}).result()
+    changed = {one for one, key in before.items() if keys_told(region, group, one) != key}
+    assert changed == {"10", "11"}
+    sets.begin_update_instances(group, SET, {"instanceIds": ["*"]}).result()
+    with pytest.raises(ResourceNotFoundError):
+        sets.begin_delete_instances(group, SET, {"instanceIds": ["777"]})
+    summary = sets.get_instance_view(group, SET).virtual_machine.statuses_summary
+    assert {one.code: one.count for one in summary}["PowerState/running"] == 18
+
+
 def test_the_jump_host_is_reached_on_its_public_address(region: Region, group: str) -> None:
     public = region.network.public_ip_addresses.get(group, "swc-a-jump-ip").properties.ip_address
     card = region.network.network_interfaces.get(group, "swc-a-jump-nic")

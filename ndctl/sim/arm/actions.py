@@ -18,6 +18,8 @@ from ndctl.sim.world import VM
 
 POWER = {"restart": "running", "start": "running", "powerOff": "stopped", "deallocate": "deallocated"}
 ACTIONS = {one.lower(): one for one in (*POWER, "reimage", "reimageAll", "redeploy", "runCommand")}
+# On a whole scale set; manualupgrade applies its model, which every machine here has already.
+MANY = {**ACTIONS, "delete": "delete", "manualupgrade": "manualUpgrade"}
 _OUTPUT_LIMIT = 4096  # Run Command returns the last 4 KB of each stream
 
 
@@ -31,7 +33,8 @@ class MachineActions:
         self._running: dict[str, Future[tuple[int, str, str]]] = {}
         region.work.handle("machine", self._act)
         region.work.handle("run-command", self._run_command)
-        region.work.handle("instance-delete", self._delete)
+        region.work.handle("instance-delete", lambda operation: self._delete(_target(operation)))
+        region.work.handle("machines", self._act_on_many)
 
     def close(self) -> None:
         self._scripts.shutdown(wait=False, cancel_futures=True)
@@ -62,6 +65,15 @@ class MachineActions:
     def begin_delete(self, machine: ResourceId) -> Record:
         self._one(machine)
         return self._region.work.begin("instance-delete", str(machine), steps=1)
+
+    def begin_many(self, scale_set: ResourceId, action: str, body: Body) -> Record:
+        """An action on the instances a body names, or on all of them ("*" or none named)."""
+        named = [str(one) for one in body.get("instanceIds") or ["*"]]
+        known = [one["instance_id"] for _, one in instances.of(self._region, scale_set)]
+        chosen = known if "*" in named else named
+        for instance_id in chosen:
+            instances.find(self._region, scale_set, instance_id)
+        return self._region.work.begin("machines", str(scale_set), steps=1, action=action, instances=chosen)
 
     def console(self, machine: ResourceId) -> str:
         """The serial console's log, with the host keys as cloud-init prints them at the end of a first boot."""
@@ -98,8 +110,18 @@ class MachineActions:
             raise ArmError(409, "OperationNotAllowed", f"The VM '{machine.name}' is not allocated.") from None
 
     def _act(self, operation: Record) -> None:
-        machine = _target(operation)
-        action = operation["action"]
+        self._apply(_target(operation), operation["action"])
+
+    def _act_on_many(self, operation: Record) -> None:
+        scale_set = _target(operation)
+        for instance_id in operation["instances"]:
+            machine = scale_set.child("virtualMachines", instance_id)
+            if operation["action"] == "delete":
+                self._delete(machine)
+            elif operation["action"] in ACTIONS.values():
+                self._apply(machine, operation["action"])
+
+    def _apply(self, machine: ResourceId, action: str) -> None:
         vm = self._vm(machine)
         changes: dict[str, Callable[[], Any]] = {
             "restart": lambda: self._region.world.update(vm, boots=vm.boots + 1),
@@ -121,8 +143,7 @@ class MachineActions:
         one["power"] = power
         instances.save(self._region, one)
 
-    def _delete(self, operation: Record) -> None:
-        machine = _target(operation)
+    def _delete(self, machine: ResourceId) -> None:
         scale_set = machine.parent
         assert scale_set is not None
         instances.remove(self._region, f"{scale_set.key}#{machine.names[-1]}")

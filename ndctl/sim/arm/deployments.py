@@ -195,10 +195,12 @@ class Deployments:
     # how it is worked through
 
     def _advance(self, operation: Record) -> None:
+        now = self._region.store.peek("deployments").get(operation["key"])
+        if now is not None and not self._may_move(now):
+            raise Again
         record = self._region.store.get("deployments", operation["key"])
         if record is None:
             raise ArmError(409, "DeploymentDeleted", "The deployment was deleted while it ran.")
-        before = json.dumps(record)
         record["properties"]["provisioningState"] = "Running"
         steps = {step["rid"].lower(): step for step in record["steps"]}
         for step in record["steps"]:
@@ -213,10 +215,24 @@ class Deployments:
         waiting = [step for step in record["steps"] if step["state"] in ("NotStarted", "Running")]
         failed = [step for step in record["steps"] if step["state"] == "Failed"]
         if waiting or self._never_ends(record):
-            if json.dumps(record) != before:
-                self._region.store.put("deployments", operation["key"], record)
+            self._region.store.put("deployments", operation["key"], record)
             raise Again
         self._end(record, operation["key"], failed)
+
+    def _may_move(self, record: Record) -> bool:
+        """Whether a look at the deployment can change it: cheap, since every pulse asks it of every deployment."""
+        states = {step["rid"].lower(): step["state"] for step in record["steps"]}
+        for step in record["steps"]:
+            if step["state"] == "Running":
+                operation = self._region.store.peek("operations").get(step["operation"])
+                if operation is None or operation["status"] != "InProgress":
+                    return True
+            elif step["state"] == "NotStarted":
+                needs = [states[need] for need in step["needs"]]
+                if any(one in ("Failed", "Skipped") for one in needs) or all(one == "Succeeded" for one in needs):
+                    return True
+        ended = all(one not in ("NotStarted", "Running") for one in states.values())
+        return record["properties"]["provisioningState"] == "Accepted" or (ended and not self._never_ends(record))
 
     def _start(self, step: Record) -> None:
         rid = ids.parse_id(step["rid"])

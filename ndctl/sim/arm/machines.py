@@ -60,16 +60,19 @@ class Machine(Kind):
         properties = body["properties"]
         self._make_disk(region, rid, record)
         region.save(rid, record)
+        address = address_of(region, body)
+        there = region.world.vm_at(address)
+        if there is not None and there.key == (rid.key, "0"):
+            return  # a second PUT leaves a machine as it runs
         profile = properties["osProfile"]
         keys = ((profile.get("linuxConfiguration") or {}).get("ssh") or {}).get("publicKeys") or []
-        # The world is told again on every change, with the address the first interface has.
         region.world.add_vm(
             cluster_of(body, rid.name),
             0,
             1,
             vmss=rid.key,
             instance_id="0",
-            address=address_of(region, body),
+            address=address,
             admin_user=profile["adminUsername"],
             admin_key="\n".join(key["keyData"] for key in keys),
             tags=body.get("tags") or {},

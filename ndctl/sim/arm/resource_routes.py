@@ -18,7 +18,7 @@ from ndctl.sim.arm import (
     scale_sets,
     virtual_networks,
 )
-from ndctl.sim.arm.actions import ACTIONS, MachineActions
+from ndctl.sim.arm.actions import ACTIONS, MANY, MachineActions
 from ndctl.sim.arm.catalogue import TYPES, canonical_type
 from ndctl.sim.arm.errors import ArmError
 from ndctl.sim.arm.http import Answer, Request, need_version, no_such_path, page
@@ -177,6 +177,9 @@ class ResourceRoutes:
         self._region.need(owner.parent or owner) if owner.type == instances.MACHINES else self._region.need(owner)
         if owner.type in _MACHINE_TYPES and action in ACTIONS:
             operation = self._actions.begin(owner, ACTIONS[action], request.object())
+            return Answer(202, None, lro.headers(self._region, request, operation, namespace="Microsoft.Compute"))
+        if owner.type == scale_sets.ScaleSet.type and action in MANY:
+            operation = self._actions.begin_many(owner, MANY[action], request.object())
             return Answer(202, None, lro.headers(self._region, request, operation, namespace="Microsoft.Compute"))
         if owner.type in _MACHINE_TYPES and action == "retrievebootdiagnosticsdata":
             return Answer(200, self._boot_diagnostics(owner))
