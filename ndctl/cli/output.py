@@ -57,8 +57,7 @@ def show_raw(text: str) -> None:
         from ndctl.report.plain import shown
 
         text = shown(text)
-    if text:
-        emit(text)
+    _emit_some(text)
 
 
 def _show(lines: Iterable[Line]) -> None:
@@ -67,31 +66,40 @@ def _show(lines: Iterable[Line]) -> None:
 
     on_terminal = sys.stdout.isatty()
     if not on_terminal and not os.environ.get("FORCE_COLOR"):
-        emit_lines(as_plain(lines))
+        _emit_some(as_plain(lines))
         return
     from rich.console import Console
 
     console = Console(highlight=False)
     width = console.width if on_terminal else None
     if os.environ.get("NO_COLOR"):
-        emit_lines(as_plain(lines, width))
+        _emit_some(as_plain(lines, width))
         return
     with console.capture() as capture:
         console.print(as_text(lines, width), end="", soft_wrap=True)
-    emit_lines(capture.get())
+    _emit_some(capture.get())
 
 
-def emit_lines(text: str) -> None:
+def _emit_some(text: str) -> None:
+    """Nothing at all stays nothing, where `emit` would print an empty line."""
     if text:
         emit(text)
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """What the stream's encoding can't hold is written as an escape: an answer must not end in a UnicodeError."""
+    """What the stream's encoding can't hold is written as an escape: an answer must not end in a UnicodeError.
+
+    A reader that has gone away (`| head`) changes neither what is done nor the exit status.
+    """
     encoding = stream.encoding or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
         text = text.encode(encoding, "backslashreplace").decode(encoding)
-    stream.write(text)
-    stream.flush()  # a reader that has gone away is noticed here, not at the end of the program
+    try:
+        stream.write(text)
+        stream.flush()  # so that it is noticed here, and not at the end of the program
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -91,7 +91,7 @@ def _verdict(case: ET.Element, rack: RackResult) -> None:
 
 
 def _is_red(root: ET.Element) -> bool:
-    return any(root.iter("failure")) or any(root.iter("error"))
+    return any(element.tag in ("failure", "error") for element in root.iter())
 
 
 def _count(element: ET.Element) -> None:

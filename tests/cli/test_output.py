@@ -1,0 +1,135 @@
+"""Colour and folding on a terminal, and neither anywhere else."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ndctl.cli.output import emit, note, say, show_judgement, show_run
+from ndctl.model.events import Event
+from ndctl.model.findings import Judgement
+from ndctl.model.status import Status, Verdict
+from ndctl.record.store import Store
+from tests.model import builders
+from tests.model.builders import finding, rack
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+MESSAGE = "[red]not red[/red] :fire: " + " ".join(f"word{number}" for number in range(20))
+KEPT = builders.run(rack(verdict=Verdict.REJECTED, findings=(finding(message=MESSAGE),)), exit_code=7)
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "NDCTL_VERBOSE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def on_terminal(tmp_path: Path, *before: str, columns: str = "60", **environ: str) -> str:
+    """What `ndctl report` writes to a pseudo-terminal."""
+    with Store(tmp_path / "runs.sqlite") as store:
+        store.finish(KEPT)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ndctl", *before, "report"],
+        env={"NDCTL_STATE_DIR": str(tmp_path), "TERM": "xterm-256color", "COLUMNS": columns, "PATH": ""} | environ,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while part := os.read(ours, 65536):
+            written += part
+    except OSError:  # Linux tells the end of a pseudo-terminal by EIO
+        pass
+    os.close(ours)
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 0
+    return written.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_colour_and_folded_lines(tmp_path: Path) -> None:
+    text = on_terminal(tmp_path)
+    assert ANSI.search(text)
+    lines = ANSI.sub("", text).splitlines()
+    assert all(len(line) <= 60 or "ndctl " in line for line in lines)
+    assert "  fail     rack07-n11  GPU 2 (0018:01:00.0)   [red]not" in lines
+    assert "           word12 word13 word14 word15 word16 word17 word18" in lines
+
+
+@pytest.mark.parametrize(
+    ("before", "environ"), [((), {"NO_COLOR": "1"}), (("--no-color",), {}), ((), {"TERM": "dumb"})]
+)
+def test_no_colour_where_none_is_wanted(tmp_path: Path, before: tuple[str, ...], environ: dict[str, str]) -> None:
+    text = on_terminal(tmp_path, *before, **environ)
+    assert "\x1b" not in text
+    assert MESSAGE in " ".join(text.split())
+    assert max(len(line) for line in text.splitlines() if "ndctl " not in line) <= 80  # Rich's width of a dumb one
+
+
+def test_a_pipe_gets_neither(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    show_run(KEPT)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert f"  fail     rack07-n11  GPU 2 (0018:01:00.0)   {MESSAGE}" in out.splitlines()
+
+
+def test_colour_in_a_pipe_when_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show_run(KEPT)
+    plain = capsys.readouterr().out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    show_run(KEPT)
+    coloured = capsys.readouterr().out
+    assert ANSI.search(coloured) and ANSI.sub("", coloured) == plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    show_run(KEPT)
+    assert capsys.readouterr().out == plain
+
+
+def test_verbose_shows_more(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NDCTL_VERBOSE", "1")
+    show_run(builders.run(rack(findings=(finding(Status.SKIP, message="switched off"),)), rack(8)))
+    assert "switched off" in capsys.readouterr().out
+
+
+def test_a_judgement_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    show_judgement(Judgement("imex", None, Status.FAIL, {}, (finding(subject="text", node="", message="[b]down"),)))
+    assert capsys.readouterr().out == "fail     imex: [b]down\n"
+
+
+def test_what_the_encoding_can_not_hold_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    for encoding, expected in (("ascii", b"\\xfc \\U0001f525 \\udcff\n"), ("utf-8", "ü 🔥 \\udcff\n".encode())):
+        out = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding=encoding))
+        emit("ü 🔥 \udcff")
+        assert out.getvalue() == expected
+
+
+def test_events_are_lines_of_the_story(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    node_done = Event("collect", "done", cluster="swc-a", rack="rack07", node="rack07-n03", message="answered")
+    note(Event("job", "running", cluster="swc-a", rack="rack07", step="nccl", message="all_reduce\x1b[2J\nx"))
+    note(node_done)
+    note(Event("collect", "failed", cluster="swc-a", rack="rack07", node="rack07-n03", message="timed-out"))
+    monkeypatch.setenv("NDCTL_VERBOSE", "1")
+    note(node_done)
+    say("said\n")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
+        "swc-a rack07  nccl all_reduce x",
+        "swc-a rack07-n03  timed-out",
+        "swc-a rack07-n03  answered",
+        "said",
+    ]
