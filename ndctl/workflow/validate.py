@@ -34,6 +34,8 @@ from ndctl.workflow.transport import Transport, open_transport
 if TYPE_CHECKING:
     from ndctl.workflow.active import ActiveResult
 
+SETTLE_S = 180.0
+SETTLE_EVERY_S = 15.0
 RACKS_AT_ONCE = 16  # racks whose active tests run side by side
 
 
@@ -237,6 +239,35 @@ def _gather(
     with ThreadPoolExecutor(max_workers=RACKS_AT_ONCE) as pool:
         for done in [pool.submit(test, rack) for rack in one.cluster.racks]:
             done.result()
+
+
+def settle(
+    one: Gathered,
+    ask_again: Callable[[list[Node]], None],
+    on_event: EventSink,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Ask racks whose fabric or IMEX still starts again, every SETTLE_EVERY_S, until they settled or SETTLE_S passed.
+
+    Shortly after a boot that is how a healthy rack looks; what has not settled by then is judged as it stands.
+    """
+    until = clock() + SETTLE_S
+    while settling := [rack for rack in one.cluster.racks if is_settling(judged(one, rack))]:
+        left = until - clock()
+        if left <= 0:
+            return
+        for rack in settling:
+            message = f"fabric or IMEX still starting: asking again for up to {left:.0f} s"
+            on_event(Event("collect", "waiting", cluster=one.cluster.name, rack=rack.name, message=message))
+        sleep(min(SETTLE_EVERY_S, left))
+        ask_again([node for rack in settling for node in rack.nodes])
+
+
+def is_settling(result: RackResult) -> bool:
+    """Whether waiting may help: a fabric registration or an IMEX daemon says that it is starting."""
+    return any(f.check.endswith(".settling") for f in result.findings)
 
 
 def merged(before: NodeAnswer | None, later: NodeAnswer) -> NodeAnswer:

@@ -10,7 +10,7 @@ from ndctl.checks.texts.gpu_fabric import registered
 from ndctl.checks.texts.nvidia_smi_xml import JUDGE
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
-from ndctl.model.status import Group, Level, Status
+from ndctl.model.status import Action, Group, Level, Status
 from ndctl.profiles.schema import Profile
 
 _ID = "nvlink.fabric"
@@ -20,9 +20,12 @@ _judge_text = node_judge(_ID, JUDGE, commands.NVIDIA_SMI_XML, keep=lambda findin
 def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     if unusable(_ID, answer, commands.NVIDIA_SMI_XML):
         return _judge_text(answer, profile)
-    findings = [named(finding, answer) for finding in _judge_text(answer, profile)]
     facts = gpus_of(answer)
     gpus = facts.gpus if facts else ()
+    settling = [g for g in gpus if g.fabric and (g.fabric.state or "").lower() in ("in progress", "not started")]
+    if settling:
+        return [_settling(answer, len(settling), len(gpus))]
+    findings = [named(finding, answer) for finding in _judge_text(answer, profile)]
     if findings:
         return findings
     well = sum(1 for gpu in gpus if registered(gpu))
@@ -41,6 +44,24 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
             evidence=evidence(answer, commands.NVIDIA_SMI_XML),
         )
     ]
+
+
+def _settling(answer: NodeAnswer, number: int, of: int) -> Finding:
+    """Waited for by the caller; what still settles after that is no pass, and not yet a fault."""
+    return Finding(
+        check=f"{_ID}.settling",
+        status=Status.UNKNOWN,
+        subject=f"{number} GPUs",
+        node=answer.node.name,
+        value=of - number,
+        unit="GPUs registered",
+        expected="Completed, Success on every GPU",
+        source="nvidia-smi fabric block",
+        message=f"the fabric registration of {number} of {of} GPUs is still in progress",
+        cause="normal for minutes after a boot; when it stays, the fabric manager or the switch trays are not ready",
+        action=Action.INVESTIGATE,
+        evidence=evidence(answer, commands.NVIDIA_SMI_XML),
+    )
 
 
 CHECK = Check(
