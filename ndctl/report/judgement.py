@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ndctl.model.findings import Finding, Judgement
-from ndctl.model.status import Action, Status
+from ndctl.model.status import Status
 from ndctl.report.fold import Folded, fold
 from ndctl.report.lines import Line
 from ndctl.report.next_steps import IN_WORDS
@@ -34,10 +34,10 @@ def judgement_lines(judgement: Judgement) -> Iterator[Line]:
         if content:
             text = f"{content[0].finding.message} — but {text}"
         yield _head(judgement, text, style)
-        yield from _details(first.finding)
+        yield from _details(first.finding, _INDENT)
         for entry in [*rest, *content[1:]]:
             yield _more(entry)
-            yield from _details(entry.finding)
+            yield from _details(entry.finding, _INDENT + 2)
     if judgement.unknown_fields:
         names = ", ".join(judgement.unknown_fields[:_FIELDS_SHOWN])
         more = len(judgement.unknown_fields) - _FIELDS_SHOWN
@@ -64,15 +64,15 @@ def _said(entry: Folded) -> str:
     )
 
 
-def _details(finding: Finding) -> Iterator[Line]:
-    indent = " " * _INDENT
+def _details(finding: Finding, column: int) -> Iterator[Line]:
     if finding.status not in BAD:
         return
-    if numbers := measured(finding):
-        yield Line(f"{indent}measured {numbers}", hang=_INDENT)
-    if finding.cause:
-        yield Line(f"{indent}likely: {finding.cause}", hang=_INDENT)
-    if finding.explains:
-        yield Line(f"{indent}explains: {'; '.join(finding.explains)}", hang=_INDENT)
-    if finding.action is not Action.NONE:
-        yield Line(f"{indent}do: {IN_WORDS[finding.action]}", hang=_INDENT)
+    told = {
+        "measured ": measured(finding),
+        "likely: ": finding.cause,
+        "explains: ": "; ".join(finding.explains),
+        "do: ": IN_WORDS.get(finding.action, ""),
+    }
+    for label, text in told.items():
+        if text:
+            yield Line(f"{' ' * column}{label}{text}", hang=column)

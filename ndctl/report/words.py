@@ -21,9 +21,12 @@ def rank(status: Status) -> int:
 
 
 def measured(finding: Finding) -> str:
-    """ "17 links active, expected 18 links (Azure docs, 2026-04)"; "" when there is neither."""
+    """ "17 links active, expected 18 links (Azure docs, 2026-04)"; "" when there is neither.
+
+    A bare number, with no unit and nothing to hold it against, is left to the message.
+    """
     parts = []
-    if finding.value is not None and finding.value != "":
+    if finding.value is not None and finding.value != "" and (finding.unit or finding.expected):
         parts.append(f"{number(finding.value)} {finding.unit}".strip())
     if finding.expected:
         parts.append(f"expected {finding.expected}" + (f" ({finding.source})" if finding.source else ""))

@@ -37,7 +37,7 @@ def test_a_warning_names_what_the_text_holds_and_what_is_odd_about_it() -> None:
         expected="at least 800",
         source="Azure baseline, 2026-04",
     )
-    unchecked = finding(Status.WARN, "correctness not checked (run with -c 0)")
+    unchecked = finding(Status.WARN, "correctness not checked (run with -c 0)", cause="-c 0 was given", value=6)
     assert told(CONTENT, fall_back, unchecked, profile="gb300") == [
         "warn     nccl-tests (gb300): 16 ranks on 4 nodes, peak 378.2 GB/s at 16 GiB — "
         "but the log says NET/IB, not P2P/MNNVL",
@@ -45,6 +45,7 @@ def test_a_warning_names_what_the_text_holds_and_what_is_odd_about_it() -> None:
         "         likely: IMEX channel missing or NCCL_MNNVL_ENABLE=0",
         "         do: look closer before anything is changed",
         "         warn: correctness not checked (run with -c 0)",
+        "           likely: -c 0 was given",
     ]
 
 
