@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any
 
 from azure.core.exceptions import AzureError, ResourceNotFoundError
+from azure.mgmt.resource.resources.models import ResourceGroup
 
 from ndctl.azure.clients import COMPUTE_API, NETWORK_API, AzureClients
 from ndctl.azure.faults import AzureFault, fault_from_exception
@@ -68,12 +69,23 @@ class GroupContents:
     foreign: tuple[Resource, ...] = ()
 
 
+def find_group(clients: AzureClients) -> ResourceGroup | None:
+    """The resource group; None only when Azure says that just it does not exist.
+
+    A subscription that this identity cannot see is a 404 too, and must not look like an empty cluster.
+    """
+    try:
+        return clients.resources.resource_groups.get(clients.resource_group)
+    except ResourceNotFoundError as error:
+        if fault_from_exception(error).innermost_code.casefold() == "resourcegroupnotfound":
+            return None
+        raise
+
+
 def list_group(clients: AzureClients, cluster: str) -> GroupContents:
     """Everything in the resource group, split by the cluster's tags, in the order in which it can be deleted."""
-    groups = clients.resources.resource_groups
-    try:
-        group = groups.get(clients.resource_group)
-    except ResourceNotFoundError:
+    group = find_group(clients)
+    if group is None:
         return GroupContents(exists=False, created_by_ndctl=False)
     tags = _lower(group.tags)
     created = tags.get(TAG_GROUP_CREATED) == cluster
@@ -91,10 +103,9 @@ def list_group(clients: AzureClients, cluster: str) -> GroupContents:
 
 def ensure_group(clients: AzureClients, cluster: str, tags: Mapping[str, str]) -> bool:
     """Create the resource group when it does not exist, marked as ours; True when it was created here."""
-    groups = clients.resources.resource_groups
-    if groups.check_existence(clients.resource_group):
+    if find_group(clients) is not None:
         return False
-    groups.create_or_update(
+    clients.resources.resource_groups.create_or_update(
         clients.resource_group,
         {"location": clients.region, "tags": {**tags, TAG_GROUP_CREATED: cluster}},
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from ndctl.azure.clients import COMPUTE_API, AzureClients
 from ndctl.azure.faults import AzureFault, fault_from_body
+from ndctl.azure.resources import find_group
 from ndctl.render import names
 
 
@@ -41,7 +42,7 @@ class Instance:
 
 def list_scale_sets(clients: AzureClients, cluster: str) -> tuple[ScaleSet, ...]:
     """The scale sets that carry the cluster's tags, by name. Empty when the group does not exist."""
-    if not clients.resources.resource_groups.check_existence(clients.resource_group):
+    if find_group(clients) is None:
         return ()
     found = []
     for one in clients.compute.virtual_machine_scale_sets.list(clients.resource_group, api_version=COMPUTE_API):

@@ -11,7 +11,7 @@ import typer
 from ndctl.cli.plan import Format
 
 if TYPE_CHECKING:
-    from ndctl.workflow.deploy import DeployResult, RackEnd
+    from ndctl.workflow.deploy_result import DeployResult, RackEnd
 
 
 def register(app: typer.Typer) -> None:

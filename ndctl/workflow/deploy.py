@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from azure.core.exceptions import AzureError
 
 from ndctl.azure.clients import AzureClients
 from ndctl.azure.deployments import DeploymentEnd, Operation
 from ndctl.azure.deployments import deploy as deploy_one
-from ndctl.azure.faults import AzureFault, fault_from_exception
+from ndctl.azure.faults import fault_from_exception
 from ndctl.azure.resources import ensure_group
 from ndctl.azure.scale_sets import Instance, list_instances
 from ndctl.azure.whatif import ArmDeployment, from_template
-from ndctl.model.errors import ExitCode, worst_exit
+from ndctl.model.errors import ExitCode
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.render import names
+from ndctl.workflow.deploy_result import DeployResult, Fate, RackEnd
 from ndctl.workflow.plan import Act, Plan, Step
 from ndctl.workflow.side_by_side import side_by_side
 
@@ -28,93 +28,12 @@ if TYPE_CHECKING:
     from ndctl.inventory.loader import Loaded
     from ndctl.render.rendered import Rendered
 
-DEPLOY_SCHEMA = "ndctl.deploy/1"
 FOUNDATION_DEADLINE_S = 1800.0
 RACK_DEADLINE_S = 5400.0
 RACKS_AT_ONCE = 16
 
 _BLOCK = "microsoft.compute/interconnectblocks"
 _SCALE_SET = "microsoft.compute/virtualmachinescalesets"
-
-
-class Fate(StrEnum):
-    """What became of the foundation or a rack."""
-
-    UNCHANGED = "unchanged"
-    DEPLOYED = "deployed"
-    PARTIAL = "partial"  # some VMs run; kept and usable
-    FAILED = "failed"
-    REFUSED = "refused"  # by the plan already; nothing was sent
-    NOT_STARTED = "not started"
-    STILL_RUNNING = "still running"  # in Azure, no longer watched
-
-    @property
-    def as_planned(self) -> bool:
-        return self in (Fate.UNCHANGED, Fate.DEPLOYED)
-
-
-@dataclass(frozen=True, slots=True)
-class RackEnd:
-    """How one rack (or the foundation, `name` "foundation") ended."""
-
-    name: str
-    fate: Fate
-    expected_vms: int = 0
-    deployed_vms: int = 0
-    seconds: float = 0.0
-    fault: AzureFault | None = None
-    failed_instances: tuple[str, ...] = ()
-    detail: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "status": self.fate.value,
-            "expected_vms": self.expected_vms,
-            "deployed_vms": self.deployed_vms,
-            "failed_instances": list(self.failed_instances),
-            "seconds": round(self.seconds, 1),
-            "fault": self.fault.as_dict() if self.fault else None,
-            "detail": self.detail,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class DeployResult:
-    cluster: str
-    inventory: str
-    plan_digest: str
-    foundation: RackEnd
-    racks: tuple[RackEnd, ...]
-    interrupted: bool = False
-
-    @property
-    def exit_code(self) -> ExitCode:
-        if self.interrupted:
-            return ExitCode.INTERRUPTED
-        ends = (self.foundation, *self.racks)
-        planned = sum(1 for one in self.racks if one.fate.as_planned)
-        codes = [one.fault.exit_code for one in ends if one.fault and one.fault.exit_code]
-        if planned < len(self.racks) or not self.foundation.fate.as_planned:
-            nothing_sent = all(one.fate in (Fate.REFUSED, Fate.NOT_STARTED) for one in self.racks)
-            if nothing_sent and self.foundation.fate in (Fate.UNCHANGED, Fate.REFUSED):
-                codes.append(ExitCode.PREFLIGHT)
-            else:
-                codes.append(ExitCode.DEPLOY_PARTIAL if planned else ExitCode.DEPLOY_FAILED)
-        return worst_exit(codes)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The published form."""
-        return {
-            "schema": DEPLOY_SCHEMA,
-            "cluster": self.cluster,
-            "inventory": self.inventory,
-            "plan_digest": self.plan_digest,
-            "foundation": self.foundation.as_dict(),
-            "racks": [one.as_dict() for one in self.racks],
-            "interrupted": self.interrupted,
-            "exit_code": int(self.exit_code),
-        }
 
 
 def deploy(
@@ -207,7 +126,8 @@ class _Work:
 
         end = self._send(deployment, self.rack_deadline_s, progress)
         if end.still_running:
-            result = RackEnd(step.rack, Fate.STILL_RUNNING, step.expected_vms, seconds=end.seconds, detail=_detail(end))
+            fate, detail = Fate.STILL_RUNNING, _detail(end)
+            result = RackEnd(step.rack, fate, step.expected_vms, None, end.seconds, detail=detail)
         else:
             try:
                 result = self._judge(step, scale_set, end)
@@ -215,12 +135,7 @@ class _Work:
                 fault = end.fault or fault_from_exception(error)
                 detail = "its VMs could not be counted"
                 result = RackEnd(step.rack, Fate.FAILED, step.expected_vms, 0, end.seconds, fault, detail=detail)
-        ok = result.fate.as_planned
-        self._tell(
-            step.rack,
-            "done" if ok else "failed",
-            f"{result.fate.value}: {result.deployed_vms} of {result.expected_vms} VMs",
-        )
+        self._tell_end(result)
         return result
 
     def _judge(self, step: Step, scale_set: str, end: DeploymentEnd) -> RackEnd:
@@ -267,6 +182,13 @@ class _Work:
             return sum(1 for one in list_instances(self.clients, scale_set) if one.deployed)
         except AzureError:
             return None  # only for the progress line
+
+    def _tell_end(self, end: RackEnd) -> None:
+        if end.fate is Fate.STILL_RUNNING:
+            self._tell(end.name, "waiting", "still running in Azure, no longer watched")
+            return
+        status = "done" if end.fate.as_planned else "failed"
+        self._tell(end.name, status, f"{end.fate.value}: {end.deployed_vms} of {end.expected_vms} VMs")
 
     def _tell(self, rack: str, status: str, message: str) -> None:
         step = "" if rack else "foundation"

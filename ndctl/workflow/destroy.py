@@ -176,8 +176,10 @@ def _delete_empty_group(result: DestroyResult, clients: AzureClients, on_event: 
         if now.exists and (now.foreign or now.ours):
             return result
         if now.exists:
-            on_event(Event("destroy", "started", cluster=plan.cluster, step=f"resource group {name}"))
+            step = f"resource group {name}"
+            on_event(Event("destroy", "started", cluster=plan.cluster, step=step, message="deleting"))
             delete_group(clients)
+            on_event(Event("destroy", "done", cluster=plan.cluster, step=step, message="gone"))
     except AzureError as error:
         fault = fault_from_exception(error)
         return DestroyResult(plan, result.gone, result.failed, group_fault=fault)

@@ -94,6 +94,7 @@ def _ask(loaded: Loaded, nodes: list[Node], clients: AzureClients | None) -> tup
             lambda node: learn_from(own, split_id(node.resource_id)[1].partition("/")[0], node.instance_id),
             workers=LEARNERS,
             stop=threading.Event(),
+            grace_s=0.2,
         )
     finally:
         if clients is None:

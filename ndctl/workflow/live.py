@@ -44,6 +44,7 @@ def live_racks(clients: AzureClients, cluster: str) -> dict[str, LiveRack]:
             lambda scale_set: LiveRack(scale_set, list_instances(clients, scale_set.name)),
             workers=READERS,
             stop=threading.Event(),
+            grace_s=0.2,
         )
     if read.interrupted:
         raise KeyboardInterrupt

@@ -97,6 +97,7 @@ def _from_azure(loaded: Loaded, clients: AzureClients) -> Cluster:
             lambda rack: list_addresses(clients, live[rack].scale_set.name),
             workers=READERS,
             stop=threading.Event(),
+            grace_s=0.2,
         )
     if read.interrupted:
         raise KeyboardInterrupt

@@ -111,7 +111,7 @@ def make_plan(loaded: Loaded, rendered: Rendered, clients: AzureClients, on_even
     asker = _Asker(clients, cluster, group.exists, loaded.vms_per_rack, live, on_event)
     foundation = asker.foundation(rendered.foundation)
     asker.foundation_is_new = foundation.act is not Act.NO_CHANGE
-    asked = side_by_side(rendered.racks, asker.rack, workers=WHAT_IFS_AT_ONCE, stop=threading.Event())
+    asked = side_by_side(rendered.racks, asker.rack, workers=WHAT_IFS_AT_ONCE, stop=threading.Event(), grace_s=0.2)
     if asked.interrupted:
         raise KeyboardInterrupt
     racks = [asked.results[index] for index in range(len(rendered.racks))]
@@ -174,6 +174,9 @@ class _Asker:
         if here is not None and act is Act.NO_CHANGE and here.deployed < self.vms:
             act = Act.MODIFY
             notes += (f"{here.deployed} of {self.vms} VMs exist; the scale set is sent again to get the others",)
+        elif here is not None and act is Act.NO_CHANGE and here.scale_set.provisioning.casefold() != "succeeded":
+            act = Act.MODIFY
+            notes += (f"the scale set is {here.scale_set.provisioning or 'in an unknown state'}; it is sent again",)
         self.on_event(Event("plan", "done", cluster=self.cluster, rack=deployment.rack, message=act.value))
         return Step(deployment.name, deployment.rack, act, changes, self.vms, deployed, notes, fault)
 

@@ -5,7 +5,7 @@ import pytest
 from ndctl.azure.faults import AzureFault, fault_from_body
 from ndctl.cli.deploy import result_lines
 from ndctl.model.errors import ExitCode
-from ndctl.workflow.deploy import DeployResult, Fate, RackEnd
+from ndctl.workflow.deploy_result import DeployResult, Fate, RackEnd
 
 ALLOCATION = fault_from_body(
     {
