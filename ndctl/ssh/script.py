@@ -6,7 +6,8 @@ What the script promises, on the node:
   a background child that keeps them open holds nobody;
 - a result is a header line with the lengths, then exactly that many bytes: no output can forge a boundary. The nonce
   in the header tells the script's own words from what start-up files print;
-- commands run one after the other; one that hangs costs its own answer only;
+- commands run one after the other; one that hangs costs its own answer only. `timeout` looks at its own child alone,
+  so after a deadline the whole process group is killed: a grandchild that ignores TERM does not live on;
 - the directory is gone at the end, also when the connection dies.
 How it is read back: `ndctl.ssh.stream`.
 """
@@ -60,8 +61,12 @@ send() {
 }
 ask() {
   clock; s=$now
-  (ulimit -f BLOCKS; exec timeout -k KILL "$2" sh -c "$4") </dev/null >>"$d/$1.o" 2>>"$d/$1.e"
+  (
+    read -r pid rest </proc/self/stat; echo "$pid" >"$d/pid"
+    ulimit -f BLOCKS; exec timeout -k KILL "$2" sh -c "$4"
+  ) </dev/null >>"$d/$1.o" 2>>"$d/$1.e"
   c=$?; clock
+  case $c in 124 | 137 | 143) read -r pid <"$d/pid" && kill -9 -"$pid" ;; esac
   send "$1" "$c" "$s" "$now" "$3"
 }
 """.replace("BLOCKS", str(_FILE_BLOCKS)).replace("KILL", str(KILL_AFTER_S))
@@ -71,6 +76,8 @@ _ROOT = r"""
 if [ "$(id -u)" = 0 ]; then
   root() { ask "$@"; }
 else
+  as_root='timeout -k KILL "$1" sh -c "$2" & p=$!; wait "$p"; c=$?
+    case $c in 124 | 137 | 143) kill -9 -"$p" ;; esac; exit "$c"'
   sudo_error=$(timeout -k 1 10 sudo -n true 2>&1 </dev/null) && sudo_ok=1 || sudo_ok=
   root() {
     if [ -z "$sudo_ok" ]; then
@@ -81,7 +88,7 @@ else
     fi
     clock; s=$now
     (ulimit -f BLOCKS; exec timeout -k 2 "$((${2%.*} + 4))" sudo -n env NDCTL_SYSROOT="$NDCTL_SYSROOT" LC_ALL=C \
-      timeout -k KILL "$2" sh -c "$4") </dev/null >>"$d/$1.o" 2>>"$d/$1.e"
+      sh -c "$as_root" ndctl "$2" "$4") </dev/null >>"$d/$1.o" 2>>"$d/$1.e"
     c=$?; clock
     send "$1" "$c" "$s" "$now" "$3"
   }

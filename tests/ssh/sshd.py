@@ -78,8 +78,12 @@ class Sshd:
     def stop(self) -> None:
         """End the server and the connections it still serves."""
         if self.process.poll() is None:
-            for child in _children(self.process.pid):
+            children = _children(self.process.pid)
+            folders = {folder for child in children for folder in _script_folders(child)}
+            for child in children:
                 _end(child)
+            for folder in folders:
+                shutil.rmtree(folder, ignore_errors=True)  # a script killed like this cannot clean up itself
             self.process.terminate()
             try:
                 self.process.wait(5)
@@ -219,6 +223,17 @@ def _children(pid: int) -> list[int]:
         found.append(child)
         found.extend(_children(child))
     return found
+
+
+def _script_folders(pid: int) -> list[Path]:
+    """Private directories of node scripts in which this process has its output."""
+    links = []
+    for number in (1, 2):
+        try:
+            links.append(Path(os.readlink(f"/proc/{pid}/fd/{number}")))
+        except OSError:
+            continue
+    return [link.parent for link in links if link.parent.name.startswith("ndctl.")]
 
 
 def _end(pid: int) -> None:

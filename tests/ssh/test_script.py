@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,31 @@ def test_a_hang_costs_one_answer(shell: str) -> None:
     assert (hang.timed_out, hang.exit_code, hang.stdout) == (True, None, "so far\n")
     assert hang.seconds >= 0.95
     assert reader.results["next"].stdout == "on\n"
+
+
+STUBBORN = "sh -c 'trap \"\" TERM; echo $$; exec sleep 60' & wait"
+
+
+def ended(pid: int) -> bool:
+    """Whether the process is gone, or dead and only waiting for its parent to look."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def wait_until_ended(pid: int) -> None:
+    until = time.monotonic() + 10
+    while not ended(pid):
+        assert time.monotonic() < until, f"process {pid} outlived its deadline"
+        time.sleep(0.01)
+
+
+def test_grandchildren_that_ignore_term_do_not_outlive_the_deadline(shell: str) -> None:
+    reader = run(Command("stubborn", STUBBORN, timeout_s=1), Command("next", "echo on"), shell=shell)
+    assert reader.results["stubborn"].timed_out
+    assert reader.results["next"].stdout == "on\n"
+    wait_until_ended(int(reader.results["stubborn"].stdout))
 
 
 def test_caps_cut_both_streams(shell: str) -> None:
@@ -178,6 +204,12 @@ class TestRoot:
         )
         assert reader.results["hang"].timed_out
         assert reader.results["next"].stdout == "on\n"
+
+    def test_grandchildren_do_not_outlive_the_deadline(self, tmp_path: Path, shell_with_path: str) -> None:
+        path = tools(tmp_path / "bin", id="echo 1000", sudo='shift; exec "$@"')
+        reader = run(Command("stubborn", STUBBORN, timeout_s=1, root=True), shell=shell_with_path, path=path)
+        assert reader.results["stubborn"].timed_out
+        wait_until_ended(int(reader.results["stubborn"].stdout))
 
 
 def test_no_timeout_means_nothing_is_run(tmp_path: Path, shell_with_path: str) -> None:
