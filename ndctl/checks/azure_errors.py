@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
+
+from ndctl.parse.azure_error import Vocabulary
+from ndctl.parse.azure_text import Sentence, squash
 
 
 class FaultClass(StrEnum):
@@ -24,38 +27,81 @@ class FaultClass(StrEnum):
     THROTTLE = "throttle"
     CONFLICT = "conflict"
     PLATFORM = "platform"
-    UNKNOWN = "unknown"  # not in the table; never written in it
+    UNKNOWN = "unknown"  # not in the table; in it only for what hides its cause
 
 
 class KnownError(BaseModel):
-    """One entry: what a code (or a message) means and what to do. `retry` is about the same request, unchanged."""
+    """One entry: what a code (or a sentence) means and what to do. `retry` is about the same request, unchanged.
+
+    The head of azure_errors.yaml says what the keys are.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: str = Field(pattern=r"^[a-z0-9-]+$")
     codes: tuple[str, ...] = ()
-    message: str | None = None
+    code_like: str | None = None
+    message: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+    kind: Literal["cause", "generic", "wrapper"] = "cause"
     fault_class: FaultClass = Field(alias="class")
     retry: Literal["now", "later", "never"]
-    meaning: str
-    next: str
-    source: str
+    meaning: str = Field(min_length=10)
+    next: str = Field(min_length=10)
+    source: str = Field(min_length=3)
 
-    @field_validator("message")
+    @field_validator("code_like")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
         if value is not None:
             re.compile(value)
         return value
 
+    @field_validator("message", "says")
+    @classmethod
+    def _are_sentences(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for words in value:
+            Sentence.of(words)
+        return value
+
+    @model_validator(mode="after")
+    def _can_fit(self) -> KnownError:
+        if self.id != "unknown" and not (self.codes or self.code_like or self.says):
+            raise ValueError(f"{self.id}: codes, code_like or says is needed")
+        if self.message and not (self.codes or self.code_like):
+            raise ValueError(f"{self.id}: 'message' only narrows a code; what proves an error by itself is 'says'")
+        return self
+
     @property
     def retryable(self) -> bool:
         return self.retry != "never"
 
-    def fits(self, code: str, message: str) -> bool:
-        if self.codes and code.casefold() not in {c.casefold() for c in self.codes}:
-            return False
-        return self.message is None or re.search(self.message, message, re.IGNORECASE | re.DOTALL) is not None
+    @cached_property
+    def _codes(self) -> frozenset[str]:
+        return frozenset(code.casefold() for code in self.codes)
+
+    @cached_property
+    def _message(self) -> tuple[Sentence, ...]:
+        return tuple(map(Sentence.of, self.message))
+
+    @cached_property
+    def sentences(self) -> tuple[Sentence, ...]:
+        return tuple(map(Sentence.of, self.says))
+
+    def said_in(self, squashed: str) -> bool:
+        """Whether a squashed text proves this error, whatever its code."""
+        return any(sentence.inside(squashed) for sentence in self.sentences)
+
+    def named(self, code: str, squashed: str) -> bool:
+        """Whether the code is one of these and the message does not speak against it."""
+        return code.casefold() in self._codes and self._agrees(squashed)
+
+    def resembles(self, code: str, squashed: str) -> bool:
+        """Whether the code belongs to the family of this entry."""
+        return bool(self.code_like and re.fullmatch(self.code_like, code, re.IGNORECASE)) and self._agrees(squashed)
+
+    def _agrees(self, squashed: str) -> bool:
+        return not self._message or any(sentence.inside(squashed) for sentence in self._message)
 
 
 UNKNOWN = KnownError.model_validate(
@@ -77,6 +123,28 @@ def known_errors() -> tuple[KnownError, ...]:
     return TypeAdapter(tuple[KnownError, ...]).validate_python(yaml.safe_load(text))
 
 
+@cache
+def vocabulary() -> Vocabulary:
+    """The codes and sentences of the table, for the reader of texts."""
+    entries = known_errors()
+    return Vocabulary(
+        codes=frozenset(code for entry in entries for code in entry.codes),
+        sentences=tuple(sentence for entry in entries for sentence in entry.sentences),
+    )
+
+
 def classify(code: str, message: str) -> KnownError:
-    """The first entry that fits the innermost code and message; `UNKNOWN` when none does."""
-    return next((entry for entry in known_errors() if entry.fits(code, message)), UNKNOWN)
+    """The first entry that fits the innermost code and message; `UNKNOWN` when none does.
+
+    An entry that names the code, or whose sentence is in the message, goes before a mere family of codes.
+    """
+    squashed = squash(message)
+    entries = known_errors()
+    by_code = next((entry for entry in entries if entry.named(code, squashed)), None)
+    by_words = next((entry for entry in entries if entry.said_in(squashed)), None)
+    if by_code and by_words:
+        return min(by_code, by_words, key=entries.index)
+    found = by_code or by_words
+    if found is None or found.kind == "wrapper":
+        found = next((entry for entry in entries if code and entry.resembles(code, squashed)), found)
+    return found or UNKNOWN

@@ -1,0 +1,137 @@
+"""From every error a text tells to the ones that count: causes without their wrappers, each once, the first one first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ndctl.checks.azure_errors import FaultClass, KnownError, classify
+from ndctl.parse.azure_error import AzureText, Told
+from ndctl.parse.azure_text import squash
+
+# An error that says it is only the frame around another one.
+_POINTS_INSIDE = re.compile(
+    r"see (?:the )?(?:inner ?errors?|details|deployment operations)|list (?:of )?deployment operations|innererror",
+    re.IGNORECASE,
+)
+_MAY_BE_THROTTLED = {
+    FaultClass.UNKNOWN,
+    FaultClass.TEMPLATE,
+    FaultClass.PLATFORM,
+    FaultClass.POLICY,
+    FaultClass.CONFLICT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One cause. `outer` is the code of what it stands in, its own where it stands alone; `times` it was printed."""
+
+    told: Told
+    known: KnownError
+    outer: str = ""
+    times: int = 1
+
+
+def roots(text: AzureText) -> tuple[Root, ...]:
+    """The causes in the order of the text; those that the table knows come first. Empty where no error is told."""
+    judged = [(told, meaning(told)) for told in text.errors]
+    if not judged:
+        return tuple(_by_status(text.statuses))
+    kept = [number for number in range(len(judged)) if not _only_frames(number, judged)]
+    if not kept:  # nothing but wrappers: the innermost of them, which is the last
+        kept = [max(range(len(judged)), key=lambda number: (bool(judged[number][0].code), number))]
+    found = _merged([Root(told, known, _outer(number, judged)) for number in kept for told, known in [judged[number]]])
+    return tuple(sorted(found, key=lambda root: root.known.fault_class is FaultClass.UNKNOWN))
+
+
+def meaning(told: Told) -> KnownError:
+    """What an error means by its code and message, or by what stands around it where its message is lost."""
+    known = classify(told.code, told.message)
+    if told.message and told.sure and known.kind == "cause" and known.fault_class is not FaultClass.UNKNOWN:
+        pass
+    elif _vague(known) or not told.message:
+        around = classify(told.code, f"{told.message}\n{told.context}")
+        known = known if _vague(around) else around
+    if told.status == 429 and known.fault_class in _MAY_BE_THROTTLED:
+        return classify("429", "")
+    if known.fault_class is FaultClass.UNKNOWN and known.kind == "cause" and told.status and told.status != 409:
+        return classify(str(told.status), "")
+    return known
+
+
+def _vague(known: KnownError) -> bool:
+    return known.kind != "cause" or known.id == "operation-not-allowed" or known.fault_class is FaultClass.UNKNOWN
+
+
+def _only_frames(number: int, judged: Sequence[tuple[Told, KnownError]]) -> bool:
+    """Whether an error only stands around others that tell more, or tells nothing while others do."""
+    told, known = judged[number]
+    inner = [other for other, (one, _) in enumerate(judged) if number in one.inside]
+    if any(_speaks(*judged[other]) for other in inner):
+        return True
+    others = [pair for other, pair in enumerate(judged) if other != number and _speaks(*pair)]
+    if not others:
+        return False
+    if known.kind == "wrapper" or _POINTS_INSIDE.search(told.message):
+        return True
+    if known.kind == "generic":
+        return not told.sure or not told.message
+    # An unknown code inside a known error adds nothing to it.
+    return known.fault_class is FaultClass.UNKNOWN and any(_speaks(*judged[outer]) for outer in told.inside)
+
+
+def _speaks(told: Told, known: KnownError) -> bool:
+    """Whether an error is a cause that the table knows."""
+    if _POINTS_INSIDE.search(told.message) or known.fault_class is FaultClass.UNKNOWN:
+        return False
+    return known.kind == "cause" or (known.kind == "generic" and told.sure and bool(told.message))
+
+
+def _outer(number: int, judged: Sequence[tuple[Told, KnownError]]) -> str:
+    """The code of the outermost error around this one: by brackets, or the wrapper that the text began with."""
+    told, _ = judged[number]
+    around = [judged[other][0].code for other in sorted(told.inside, key=lambda o: len(judged[o][0].inside))]
+    before = [
+        one.code for one, known in judged[:number] if known.kind == "wrapper" or _POINTS_INSIDE.search(one.message)
+    ]
+    return next(filter(None, [*around, *before]), told.code)
+
+
+def _merged(found: Sequence[Root]) -> list[Root]:
+    """The same error printed several times, whole or cut, with or without its message, is one."""
+    kept: list[Root] = []
+    for root in found:
+        twin = next((number for number, one in enumerate(kept) if _same(one, root)), None)
+        if twin is None:
+            kept.append(root)
+            continue
+        first = kept[twin]
+        better = max(first, root, key=lambda one: (one.told.sure, bool(one.told.code), len(one.told.message)))
+        told = replace(
+            better.told, code=first.told.code or root.told.code, target=first.told.target or root.told.target
+        )
+        known = better.known if _vague(first.known) else first.known
+        kept[twin] = Root(told, known, first.outer or root.outer, first.times + 1)
+    return kept
+
+
+def _same(one: Root, other: Root) -> bool:
+    codes = {one.told.code.casefold(), other.told.code.casefold()} - {""}
+    if len(codes) > 1:
+        return False
+    first, second = squash(one.told.message), squash(other.told.message)
+    if first[:60] and second[:60] and (first[:400] in second or second[:400] in first):
+        return True
+    if not first or not second or not (one.told.sure and other.told.sure):
+        return bool(codes) or one.known is other.known
+    return False
+
+
+def _by_status(statuses: Sequence[int]) -> Iterator[Root]:
+    """Where a text holds no more than a failed HTTP status, that is the error."""
+    for status in statuses[:1]:
+        known = classify(str(status), "")
+        if known.fault_class is not FaultClass.UNKNOWN:
+            yield Root(Told(str(status), f"HTTP status {status}", status=status, sure=False), known, str(status))
