@@ -22,6 +22,7 @@ from ndctl.checks.registry import catalogue
 from ndctl.checks.verdict import exit_code
 from ndctl.inventory.loader import Loaded, load_many
 from ndctl.model.answers import Command, NodeAnswer
+from ndctl.model.errors import NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.findings import Finding, RackResult, Run
 from ndctl.model.places import Cluster, Node, Rack
@@ -79,8 +80,8 @@ def validate_inventories(
     started = now()
     inventories = load_many(request.paths)
     store = Store(request.record)
-    run_id = new_run_id(store, started)
-    store.begin(run_id, stamp(started), request.level.value, [one.inventory.cluster for one in inventories])
+    wanted = started.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S")
+    run_id = store.begin_new(wanted, stamp(started), request.level.value, [o.inventory.cluster for o in inventories])
     gathered: list[Gathered] = []
     interrupted = False
     try:
@@ -104,7 +105,11 @@ def validate_inventories(
             exit_code=130 if interrupted else int(exit_code(racks)),
             interrupted=interrupted,
         )
-        store.finish(run, measurements(gathered))
+        try:
+            store.finish(run, measurements(gathered))
+        except NdctlError as error:
+            # The answer is worth more than its record: it is shown, and the record's trouble is told beside it.
+            on_event(Event("note", "failed", message=f"this run is not recorded: {error.message}"))
         return run
     finally:
         store.close()
@@ -112,17 +117,6 @@ def validate_inventories(
 
 def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def new_run_id(store: Store, started: datetime) -> str:
-    """2026-12-02T03-20-11, with a number behind it when a second run began in the same second."""
-    base = started.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S")
-    taken = {line.id for line in store.runs(limit=1000)}
-    number, run_id = 1, base
-    while run_id in taken:
-        number += 1
-        run_id = f"{base}.{number}"
-    return run_id
 
 
 def describe(loaded: Loaded) -> Mapping[str, Any]:
