@@ -53,6 +53,10 @@ class Leaves:
                     return value
         return None
 
+    def at(self, *path: str) -> str | None:
+        """The value at exactly this path."""
+        return next((value for above, value in self._by_leaf.get(path[-1], ()) if above == path[:-1]), None)
+
     def below(self, section: str) -> Iterator[tuple[str, str]]:
         """(label, value) of everything directly or deeper below a section."""
         for leaf, entries in self._by_leaf.items():
@@ -196,10 +200,16 @@ def _rows(leaves: Leaves) -> RemappedRows:
     return RemappedRows(
         correctable=whole(get("remapped rows>correctable error", "remapped row corr", "correctable error")),
         uncorrectable=whole(get("remapped rows>uncorrectable error", "remapped row unc", "uncorrectable error")),
-        pending=yes(get("remapped rows>pending", "remapped row pending")),
+        pending=yes(get("remapped rows>pending", "remapped row pending") or _bare_pending(leaves)),
         failure=yes(get("remapping failure occurred", "remapped row failure")),
         histogram=histogram,
     )
+
+
+def _bare_pending(leaves: Leaves) -> str | None:
+    """`grep Pending` loses the section; yes and no are row remapping's words, modes say Enabled and Disabled."""
+    value = leaves.at("pending")
+    return value if value is not None and value.strip().lower() in {"yes", "no"} else None
 
 
 def _fabric(leaves: Leaves) -> Fabric | None:

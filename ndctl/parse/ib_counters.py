@@ -16,6 +16,9 @@ _ERRORS_PORT = re.compile(r"GUID (?P<guid>0x[0-9a-fA-F]{1,16}) port (?P<port>\d{
 _ERRORS_ITEM = re.compile(r"\[(?P<name>[A-Za-z]\w{2,60}) == (?P<value>\d{1,30})(?: \([^)\]]{0,40}\))?\]")
 _SUMMARY = re.compile(r"##\s*(?:Summary: )?(?P<all>\d{1,9}) (?P<what>nodes|ports) checked, (?P<bad>\d{1,9}) ")
 _FAILED = re.compile(r"query failed|ibwarn:|iberror:|ibpanic:|\bfailed:|Permission denied|can't", re.IGNORECASE)
+_COUNTER_NAME = re.compile(
+    r"Counter|Error|Discard|Downed|Data|Pkts|Packets|Wait|Overrun|Dropped|Recover|^(?:Xmt|Rcv|Port)"
+)
 _NOT_COUNTERS = {"PortSelect", "CounterSelect", "CounterSelect2"}
 
 
@@ -60,10 +63,12 @@ def parse(text: str, stderr: str = "") -> IbCounters:
         elif head:
             node = (head["name"] or head["guid"] or "").strip()
         elif perf:
-            if not ports:
+            if not ports and _COUNTER_NAME.search(perf["name"]):
                 ports.append(("port", {}))
+            if not ports:
+                continue
             value = whole(perf["value"])
-            if value is not None and perf["name"] not in _NOT_COUNTERS:
+            if value is not None and perf["name"] not in _NOT_COUNTERS and _COUNTER_NAME.search(perf["name"]):
                 ports[-1][1][perf["name"]] = value
     return IbCounters(
         ports=tuple(CountedPort(where, counters) for where, counters in ports),

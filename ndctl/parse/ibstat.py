@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ndctl.parse.figures import whole
-from ndctl.parse.ports import Port, Ports, layer_of, phys_of, rate_of, state_of
+from ndctl.parse.ports import Port, Ports, is_phys, layer_of, phys_of, rate_of, state_of
 from ndctl.parse.tidy import tidy_lines
 
 _ADAPTER = re.compile(r"\bCA:? ?'([^']{1,64})'?")
@@ -56,6 +56,8 @@ def parse(text: str, stderr: str = "") -> Ports:
             made.append({"device": device, "port": number, **adapter})
         elif pair:
             label, value = pair[1].strip().lower(), pair[2].strip()
+            if label == "state" and is_phys(value):
+                label = "physical state"
             if label in _OF_ADAPTER:
                 if _OF_ADAPTER[label]:
                     adapter[_OF_ADAPTER[label]] = value

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ndctl.parse.figures import whole
-from ndctl.parse.ports import Port, Ports, layer_of, phys_of, rate_of, state_of
+from ndctl.parse.ports import Port, Ports, is_phys, layer_of, phys_of, rate_of, state_of
 from ndctl.parse.tidy import tidy_lines
 
 _HEAD = re.compile(r"Infiniband device '([^']{1,64})' port (\d{1,3}) status", re.IGNORECASE)
@@ -26,6 +26,10 @@ def parse(text: str, stderr: str = "") -> Ports:
             made.append({"device": head[1], "port": int(head[2])})
         elif pair:
             label = pair[1].lower()
+            if pair[2].startswith("PORT_"):
+                continue  # another tool's way to write states
+            if label == "state" and is_phys(pair[2]):
+                label = "phys state"
             if not made or (label == "default gid" and "state" in made[-1]):
                 made.append({"device": "", "port": 1})
             _take(label, pair[2].strip(), made[-1])

@@ -30,6 +30,8 @@ def parse(text: str, stderr: str = "") -> Ports:
             made.append({**device, "port": int(port[1])})
         elif pair:
             label, value = pair[1].strip(), pair[2].strip()
+            if label == "state" and not value.startswith("PORT_"):
+                continue  # another tool's way to write states
             if label == "state" and (not made or "state" in made[-1]):
                 made.append({**device, "port": 1})
             if label == "fw_ver":

@@ -42,7 +42,7 @@ _STATE_WORD = re.compile(
     r"^(?:IMEX (?:daemon )?(?:status|state)[:\s]+)?(" + "|".join(DAEMON_STATES) + r")\.?$", re.IGNORECASE
 )
 _ERROR = re.compile(
-    r"(?:failed to|unable to|could not|couldn't|cannot|error:|connection refused|not found|no such file|timed out)",
+    r"(?:failed to|unable to|could not|couldn't|cannot|\berror:|connection refused|not found|no such file|timed out)",
     re.IGNORECASE,
 )
 _MOST_NODES = 4096
@@ -91,6 +91,10 @@ def parse(text: str, stderr: str = "") -> Imex:
     return _from_text(found)
 
 
+def _is_index(word: str) -> bool:
+    return word.isdecimal() and len(word) <= 5
+
+
 def _from_text(found: list[str]) -> Imex:
     nodes: dict[int, dict[str, Any]] = {}
     matrix: dict[int, dict[int, str]] = {}
@@ -108,7 +112,7 @@ def _from_text(found: list[str]) -> Imex:
         elif domain:
             status = domain[1].upper()
         elif header:
-            columns = [int(word) if word.isdigit() else None for word in header[1].split()[:_MOST_NODES]]
+            columns = [int(word) if _is_index(word) else None for word in header[1].split()[:_MOST_NODES]]
             elided = elided or None in columns
         elif columns and (row := _ROW.match(line)):
             elided = _read_row(int(row[1]), row[2].split(), columns, matrix, problems) or elided
@@ -190,7 +194,7 @@ def _from_json(text: str) -> Imex | None:
         ]
     made = []
     for key, node in items[:_MOST_NODES]:
-        if not isinstance(node, dict) or not str(key).isdigit():
+        if not isinstance(node, dict) or not _is_index(str(key)):
             problems.append(f"node {str(key)[:20]} has no object")
             continue
         made.append(_json_node(int(key), node))
@@ -217,7 +221,7 @@ def _json_node(index: int, node: Mapping[str, Any]) -> ImexNode:
         connections={
             int(peer): str(link.get("status") or "").upper()[:40]
             for peer, link in pairs
-            if str(peer).isdigit() and isinstance(link, dict)
+            if _is_index(str(peer)) and isinstance(link, dict)
         },
     )
 

@@ -111,6 +111,9 @@ def parse(text: str, stderr: str = "") -> Gpus:
             continue
         if not columns or len(cells) < 2 < len(columns) or len(made) >= _MOST:
             continue
+        if len(cells) > len(columns):
+            problems.append("rows have more columns than the head: its beginning is cut off")
+            continue
         cut = len(cells) < len(columns)
         leaves = Leaves()
         index = None

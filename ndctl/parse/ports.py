@@ -87,6 +87,12 @@ def _word(text: str) -> str:
     return text.removeprefix("port_").replace("_", "")
 
 
+def is_phys(text: str) -> bool:
+    """A word of the physical state only: where it stands under `state`, the label's beginning was cut off."""
+    word = _word(text)
+    return word in _PHYS and word not in _STATES
+
+
 def state_of(text: str) -> str:
     """The logical state; "" for a word cut short; another unknown word is kept as it stands."""
     return _one_of(_STATES, text)

@@ -11,6 +11,7 @@ from ndctl.parse.gpu_facts import Fabric, Gpu
 from ndctl.profiles.schema import Profile
 
 _CATEGORY = "Resource.Hpc.Unhealthy.NvLink"
+_UUID_LENGTH = 36
 _ABSENT = {"", "n/a", "[n/a]", "not supported", "[not supported]"}
 # Rack-wide boards whose fabric is more than one baseboard, known by name.
 _RACK_BOARDS = ("GB200", "GB300")
@@ -77,9 +78,7 @@ def _of_gpu(gpu: Gpu, fabric: Fabric, profile: Profile | None) -> list[Finding]:
         findings.append(
             _make(gpu, "fabric.state", Status.UNKNOWN, shown, f"unknown state '{state}'", "", Action.INVESTIGATE)
         )
-    elif (
-        not status or status.lower() in _ABSENT or ("success".startswith(status.lower()) and not _is(status, "success"))
-    ):
+    elif status.lower() in _ABSENT or (status.lower() != "success" and "success".startswith(status.lower())):
         message = "registration completed, but its status is not shown"
         findings.append(_make(gpu, "fabric.status", Status.UNKNOWN, shown, message, "text cut off?", Action.NONE))
     elif not _is(status, "success"):
@@ -119,8 +118,10 @@ def _health(gpu: Gpu, fabric: Fabric) -> list[Finding]:
 
 
 def _identity(gpu: Gpu, fabric: Fabric, profile: Profile | None) -> list[Finding]:
-    uuid = (fabric.cluster_uuid or "").strip()
-    if uuid and uuid.strip("0-") and uuid.lower() not in _ABSENT:
+    if fabric.cluster_uuid is None:
+        return []  # not asked
+    uuid = fabric.cluster_uuid.strip()
+    if uuid.strip("0-") and uuid.lower() not in _ABSENT:
         return []
     return [
         Finding(
@@ -144,7 +145,10 @@ def _one_clique(gpus: Sequence[Gpu]) -> list[Finding]:
     members = {
         gpu.index: (str(gpu.fabric.cluster_uuid).lower(), str(gpu.fabric.clique_id))
         for gpu in gpus
-        if gpu.fabric and registered(gpu) and gpu.fabric.cluster_uuid and gpu.fabric.clique_id is not None
+        if gpu.fabric
+        and registered(gpu)
+        and len(gpu.fabric.cluster_uuid or "") == _UUID_LENGTH  # a shorter one is cut
+        and gpu.fabric.clique_id is not None
     }
     if len(set(members.values())) < 2:
         return []

@@ -15,8 +15,13 @@ _RAW_BER_LIMIT = 1e-7
 _RAW_BER_SOURCE = "OCI active health check, 2026-12-02"
 
 
+# The words after which a port is certainly not up; any other is cut short or not known.
+_DOWN = ("polling", "disable", "down", "init", "armed", "close", "sleep", "port plr", "rx disable", "phy")
+
+
 def judge(facts: MlxLink, profile: Profile | None) -> Sequence[Finding]:
-    if not facts.state or (facts.state.lower() != "active" and "active".startswith(facts.state.lower())):
+    state = facts.state.lower()
+    if not (facts.speed or facts.width) or (state != "active" and not state.startswith(_DOWN)):
         said = f": “{facts.errors[0]}”" if facts.errors else ""
         message = f"the port's state is not in this text{said}"
         return [Finding(check="mlxlink.none", status=Status.UNKNOWN, subject="text", message=message)]
