@@ -28,11 +28,13 @@ _PHYSICAL_HOST = (
     '| grep -A1 "^PhysicalHostName\\(FullyQualified\\)\\?$" | tail -n 1'
 )
 
+_SMI = "nvidia-smi"
+
 IDENTITY = Command("identity", _IDENTITY, timeout_s=15, cap_bytes=4_000, order=-20)
 PHYSICAL_HOST = Command("physical-host", _PHYSICAL_HOST, timeout_s=15, cap_bytes=4_000, order=-20)
 IB_COUNTERS_BEFORE = Command("ib-counters-before", _COUNTERS, timeout_s=20, cap_bytes=400_000, order=-10)
-NVLINK_ERRORS_BEFORE = Command("nvlink-errors-before", "nvidia-smi nvlink -e", timeout_s=15, order=-10)
-NVIDIA_SMI_XML = Command("nvidia-smi-xml", "nvidia-smi -q -x", timeout_s=30, cap_bytes=2_000_000)
+NVLINK_ERRORS_BEFORE = Command("nvlink-errors-before", "nvidia-smi nvlink -e", timeout_s=20, order=-10, tool=_SMI)
+NVIDIA_SMI_XML = Command("nvidia-smi-xml", "nvidia-smi -q -x", timeout_s=30, cap_bytes=2_000_000, tool=_SMI)
 GPU_PCI = Command("gpu-pci", _PCI_SCAN, timeout_s=15, cap_bytes=20_000)
 GPU_DEVICE_FILES = Command(
     "gpu-device-files",
@@ -40,9 +42,8 @@ GPU_DEVICE_FILES = Command(
     timeout_s=15,
     cap_bytes=4_000,
 )
-NVLINK_STATUS = Command("nvlink-status", "nvidia-smi nvlink --status", timeout_s=15, cap_bytes=200_000)
+NVLINK_STATUS = Command("nvlink-status", "nvidia-smi nvlink --status", timeout_s=20, cap_bytes=200_000, tool=_SMI)
 IMEX_DOMAIN = Command("imex-domain", "nvidia-imex-ctl -N -j", timeout_s=20, cap_bytes=1_000_000, root=True)
-IMEX_LOCAL = Command("imex-local", "nvidia-imex-ctl -q", timeout_s=20, cap_bytes=10_000, root=True)
 IMEX_NODE_LIST = Command(
     "imex-node-list",
     'cat "$NDCTL_SYSROOT"/etc/nvidia-imex/nodes_config.cfg',
@@ -65,11 +66,5 @@ KERNEL_LOG = Command(
     cap_bytes=8_000_000,
     root=True,
 )
-COMPUTE_PROCESSES = Command(
-    "compute-processes",
-    "nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name,used_memory --format=csv,noheader",
-    timeout_s=15,
-    cap_bytes=100_000,
-)
 IB_COUNTERS_AFTER = Command("ib-counters-after", _COUNTERS, timeout_s=20, cap_bytes=400_000, order=10)
-NVLINK_ERRORS_AFTER = Command("nvlink-errors-after", "nvidia-smi nvlink -e", timeout_s=15, order=10)
+NVLINK_ERRORS_AFTER = Command("nvlink-errors-after", "nvidia-smi nvlink -e", timeout_s=20, order=10, tool=_SMI)

@@ -42,7 +42,7 @@ def _why(result: CommandResult | None, answer: NodeAnswer, command: Command) -> 
         return f"no answer: {answer.outcome.kind.value} {answer.outcome.detail}".strip(), "", Action.NONE
     if result.timed_out:
         return (
-            f"no answer within {command.timeout_s:g} s",
+            f"no answer within {result.seconds:.0f} s",
             "the tool hangs: often a wedged driver or a process in D state",
             Action.INVESTIGATE,
         )

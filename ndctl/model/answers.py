@@ -21,6 +21,10 @@ class OutcomeKind(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+# A wedged driver hangs every call; asking it five times in full would cost minutes and tell nothing new.
+HUNG_TOOL_S = 3.0
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """One thing a node is asked.
@@ -32,6 +36,7 @@ class Command:
     cap_bytes:  stdout beyond this is cut and marked
     root:       needs root (run through `sudo -n` when the login user is not root)
     order:      commands run in ascending order; counters are read at -10 and again at +10
+    tool:       what hangs together: once a command of a tool timed out on a node, its others get HUNG_TOOL_S there
     """
 
     id: str
@@ -40,6 +45,7 @@ class Command:
     cap_bytes: int = 4_000_000
     root: bool = False
     order: int = 0
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ import secrets
 import shlex
 from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import sha256
 
-from ndctl.model.answers import Command
+from ndctl.model.answers import HUNG_TOOL_S, Command
 
 # Linux refuses a single argument of 128 KiB; longer scripts go to the shell's stdin.
 ARGUMENT_LIMIT = 100_000
@@ -124,7 +125,15 @@ def script_text(commands: tuple[Command, ...]) -> str:
         parts.append(_ROOT)
     for index, command in enumerate(commands):
         verb = "root" if command.root else "ask"
-        parts.append(f"{verb} {index} {_seconds(command.timeout_s)} {command.cap_bytes} {shlex.quote(command.shell)}\n")
+        line = f"{command.cap_bytes} {shlex.quote(command.shell)}"
+        if command.tool:
+            # `c` is the last command's exit code; `timeout` ends with 124, or 137 where KILL was needed.
+            mark = f'"$d/hung-{sha256(command.tool.encode()).hexdigest()[:12]}"'
+            short = _seconds(min(HUNG_TOOL_S, command.timeout_s))
+            parts.append(f"t={_seconds(command.timeout_s)}; [ -e {mark} ] && t={short}\n")
+            parts.append(f'{verb} {index} "$t" {line}\ncase $c in 124|137) : >{mark};; esac\n')
+        else:
+            parts.append(f"{verb} {index} {_seconds(command.timeout_s)} {line}\n")
     parts.append(_EPILOGUE)
     return "".join(parts)
 

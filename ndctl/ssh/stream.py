@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ndctl.model.answers import Command, CommandResult
+from ndctl.model.answers import HUNG_TOOL_S, Command, CommandResult
 from ndctl.ssh.script import NO_DIRECTORY, NO_TIMEOUT
 
 _NOISE_KEPT = 4_000
@@ -129,6 +129,12 @@ class StreamReader:
         self._wanted = self._header[2] + self._header[4]
         return True
 
+    def _deadline_of(self, command: Command) -> float:
+        """Its own, or the short one that the script gives after a command of the same tool has hung."""
+        before = (self.results.get(one.id) for one in self.commands if command.tool and one.tool == command.tool)
+        hung = any(result is not None and (result.timed_out or result.exit_code in (124, 137)) for result in before)
+        return min(command.timeout_s, HUNG_TOOL_S) if hung else command.timeout_s
+
     def _read_body(self) -> bool:
         if self._header is None or len(self._buffer) < self._wanted:
             return False
@@ -139,7 +145,7 @@ class StreamReader:
         # GNU timeout's word, 137 is KILL after TERM was ignored, 143 is TERM as busybox passes it on.
         # (Without /proc/uptime both times are 0, and 124 is taken at its word.)
         clockless = self._times == (0.0, 0.0)
-        time_up = seconds >= command.timeout_s - 0.05 or (clockless and code == 124)
+        time_up = seconds >= self._deadline_of(command) - 0.05 or (clockless and code == 124)
         timed_out = code in (124, 137, 143) and time_up
         self.results[command.id] = CommandResult(
             id=command.id,

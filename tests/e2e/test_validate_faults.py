@@ -94,12 +94,7 @@ def test_a_planted_fault_is_found_and_nothing_else(
             assert finding.cause and finding.action.value != "none", finding
 
 
-def test_a_hung_driver_costs_one_node_and_is_unknown(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ndctl.checks import commands
-
-    for name in ("NVIDIA_SMI_XML", "NVLINK_STATUS", "NVLINK_ERRORS_BEFORE", "NVLINK_ERRORS_AFTER"):
-        command = getattr(commands, name)
-        object.__setattr__(command, "timeout_s", 2.0)
+def test_a_hung_driver_costs_one_node_and_is_unknown(lab: Lab) -> None:
     lab.faults.add("hung-nvidia-smi", node="rack01-n06")
     run = ask(lab)
     assert blamed(run) == {("gpu.driver", "rack01-n06")}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ndctl.model.answers import Command
+from ndctl.model.answers import HUNG_TOOL_S, Command
 from ndctl.ssh.script import ARGUMENT_LIMIT, exec_line, in_order, new_nonce, script_text
 from ndctl.ssh.stream import StreamReader
 
@@ -298,3 +298,19 @@ def test_long_scripts_go_to_stdin() -> None:
     line, stdin = exec_line((long,), "N")
     assert line == "exec sh -s N"
     assert b"y" * ARGUMENT_LIMIT in stdin
+
+
+def test_after_a_tool_hung_its_other_commands_get_a_short_deadline(shell: str) -> None:
+    reader = run(
+        Command("first", "sleep 60", timeout_s=1.5, tool="driver"),
+        Command("second", "echo half; sleep 60", timeout_s=50, tool="driver"),
+        Command("other", "echo fine", timeout_s=40),
+        Command("third", "echo quick", timeout_s=40, tool="driver"),
+        shell=shell,
+    )
+    results = reader.results
+    assert results["first"].timed_out and results["second"].timed_out
+    assert results["second"].stdout == "half\n"
+    assert HUNG_TOOL_S - 0.5 <= results["second"].seconds < 40
+    assert results["other"].stdout == "fine\n"
+    assert (results["third"].exit_code, results["third"].stdout) == (0, "quick\n")
