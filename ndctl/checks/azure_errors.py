@@ -68,8 +68,6 @@ class KnownError(BaseModel):
     def _can_fit(self) -> KnownError:
         if self.id != "unknown" and not (self.codes or self.code_like or self.says):
             raise ValueError(f"{self.id}: codes, code_like or says is needed")
-        if self.message and not (self.codes or self.code_like):
-            raise ValueError(f"{self.id}: 'message' only narrows a code; what proves an error by itself is 'says'")
         return self
 
     @property
@@ -90,15 +88,18 @@ class KnownError(BaseModel):
 
     def said_in(self, squashed: str) -> bool:
         """Whether a squashed text proves this error, whatever its code."""
-        return any(sentence.inside(squashed) for sentence in self.sentences)
+        return any(sentence.inside(squashed) for sentence in self.sentences) and self._agrees(squashed)
 
     def named(self, code: str, squashed: str) -> bool:
         """Whether the code is one of these and the message does not speak against it."""
-        return code.casefold() in self._codes and self._agrees(squashed)
+        return self.names(code) and self._agrees(squashed)
 
     def resembles(self, code: str, squashed: str) -> bool:
         """Whether the code belongs to the family of this entry."""
         return bool(self.code_like and re.fullmatch(self.code_like, code, re.IGNORECASE)) and self._agrees(squashed)
+
+    def names(self, code: str) -> bool:
+        return code.casefold() in self._codes
 
     def _agrees(self, squashed: str) -> bool:
         return not self._message or any(sentence.inside(squashed) for sentence in self._message)
@@ -133,6 +134,12 @@ def vocabulary() -> Vocabulary:
     )
 
 
+@cache
+def codes_of_several_meanings() -> frozenset[str]:
+    """Codes, in lower case, that mean one thing or another by their message."""
+    return frozenset(code.casefold() for entry in known_errors() if entry.message for code in entry.codes)
+
+
 def classify(code: str, message: str) -> KnownError:
     """The first entry that fits the innermost code and message; `UNKNOWN` when none does.
 
@@ -144,7 +151,6 @@ def classify(code: str, message: str) -> KnownError:
     by_words = next((entry for entry in entries if entry.said_in(squashed)), None)
     if by_code and by_words:
         return min(by_code, by_words, key=entries.index)
-    found = by_code or by_words
-    if found is None or found.kind == "wrapper":
-        found = next((entry for entry in entries if code and entry.resembles(code, squashed)), found)
-    return found or UNKNOWN
+    if by_code is None and (by_words is None or by_words.kind == "wrapper"):
+        by_code = next((entry for entry in entries if code and entry.resembles(code, squashed)), None)
+    return by_code or by_words or UNKNOWN

@@ -1,4 +1,4 @@
-"""From every error a text tells to the ones that count: causes without their wrappers, each once, the first one first."""
+"""From every error a text tells to the ones that count: causes without their wrappers, each once, in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ndctl.checks.azure_errors import FaultClass, KnownError, classify
+from ndctl.checks.azure_errors import UNKNOWN, FaultClass, KnownError, classify, codes_of_several_meanings
 from ndctl.parse.azure_error import AzureText, Told
 from ndctl.parse.azure_text import squash
 
@@ -40,53 +40,58 @@ def roots(text: AzureText) -> tuple[Root, ...]:
     if not judged:
         return tuple(_by_status(text.statuses))
     kept = [number for number in range(len(judged)) if not _only_frames(number, judged)]
-    if not kept:  # nothing but wrappers: the innermost of them, which is the last
-        kept = [max(range(len(judged)), key=lambda number: (bool(judged[number][0].code), number))]
     found = _merged([Root(told, known, _outer(number, judged)) for number in kept for told, known in [judged[number]]])
     return tuple(sorted(found, key=lambda root: root.known.fault_class is FaultClass.UNKNOWN))
 
 
 def meaning(told: Told) -> KnownError:
-    """What an error means by its code and message, or by what stands around it where its message is lost."""
+    """What an error means by its code and message, or by what stands around it where its message does not tell."""
     known = classify(told.code, told.message)
-    if told.message and told.sure and known.kind == "cause" and known.fault_class is not FaultClass.UNKNOWN:
-        pass
-    elif _vague(known) or not told.message:
+    if known.kind == "cause" and _could_mean_more(told.code, known):
         around = classify(told.code, f"{told.message}\n{told.context}")
-        known = known if _vague(around) else around
+        known = around if around.kind == "cause" else known
     if told.status == 429 and known.fault_class in _MAY_BE_THROTTLED:
         return classify("429", "")
-    if known.fault_class is FaultClass.UNKNOWN and known.kind == "cause" and told.status and told.status != 409:
+    if known is UNKNOWN and told.status and told.status != 409:
         return classify(str(told.status), "")
     return known
 
 
-def _vague(known: KnownError) -> bool:
-    return known.kind != "cause" or known.id == "operation-not-allowed" or known.fault_class is FaultClass.UNKNOWN
+def _could_mean_more(code: str, known: KnownError) -> bool:
+    several = code.casefold() in codes_of_several_meanings()
+    return known is UNKNOWN or (several and known.names(code) and not known.message)
 
 
 def _only_frames(number: int, judged: Sequence[tuple[Told, KnownError]]) -> bool:
     """Whether an error only stands around others that tell more, or tells nothing while others do."""
     told, known = judged[number]
-    inner = [other for other, (one, _) in enumerate(judged) if number in one.inside]
-    if any(_speaks(*judged[other]) for other in inner):
+    own, best = _tells(told, known), max(_tells(*pair) for pair in judged)
+    inner = [_tells(*pair) for pair in judged if number in pair[0].inside]
+    if max(inner, default=0) == _KNOWN or (inner and max(inner) > own):
         return True
-    others = [pair for other, pair in enumerate(judged) if other != number and _speaks(*pair)]
-    if not others:
-        return False
+    if own == _UNKNOWN_CODE:  # adds nothing to a known error it stands in; a wrapped line cuts codes short
+        codes = (one.code.casefold() for one, _ in judged if one.code != told.code)
+        inside_known = any(_tells(*judged[outer]) == _KNOWN for outer in told.inside)
+        return inside_known or any(code.startswith(told.code.casefold()) for code in codes)
+    if own < best:
+        return True
+    # Of wrappers alone the innermost counts: the last one that has a code.
+    if own == _WRAPPER:
+        last = max(range(len(judged)), key=lambda place: (bool(judged[place][0].code), place))
+        return number != last
+    return False
+
+
+_WRAPPER, _VAGUE_CODE, _UNKNOWN_CODE, _KNOWN = range(4)
+
+
+def _tells(told: Told, known: KnownError) -> int:
+    """How much an error tells: it points inside, a wide code alone, a code nobody knows, a known cause."""
     if known.kind == "wrapper" or _POINTS_INSIDE.search(told.message):
-        return True
-    if known.kind == "generic":
-        return not told.sure or not told.message
-    # An unknown code inside a known error adds nothing to it.
-    return known.fault_class is FaultClass.UNKNOWN and any(_speaks(*judged[outer]) for outer in told.inside)
-
-
-def _speaks(told: Told, known: KnownError) -> bool:
-    """Whether an error is a cause that the table knows."""
-    if _POINTS_INSIDE.search(told.message) or known.fault_class is FaultClass.UNKNOWN:
-        return False
-    return known.kind == "cause" or (known.kind == "generic" and told.sure and bool(told.message))
+        return _WRAPPER
+    if known.fault_class is FaultClass.UNKNOWN:
+        return _UNKNOWN_CODE
+    return _KNOWN if known.kind == "cause" or (told.sure and told.message) else _VAGUE_CODE
 
 
 def _outer(number: int, judged: Sequence[tuple[Told, KnownError]]) -> str:
@@ -112,7 +117,7 @@ def _merged(found: Sequence[Root]) -> list[Root]:
         told = replace(
             better.told, code=first.told.code or root.told.code, target=first.told.target or root.told.target
         )
-        known = better.known if _vague(first.known) else first.known
+        known = first.known if _could_mean_more(told.code, better.known) else better.known
         kept[twin] = Root(told, known, first.outer or root.outer, first.times + 1)
     return kept
 

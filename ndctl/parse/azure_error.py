@@ -26,16 +26,22 @@ _OF_AZURE = re.compile(
     r"|azapi|bicep|deployment|terminal provisioning"
 )
 # Codes of a state, not of an error.
-_STATES = {"ok", "succeeded", "success", "accepted", "created", "running", "inprogress", "ready", "none", "null", "true",
-           "false", "informational", "info", "warning", "error", "updating", "notstarted", "provisioningcomplete"}  # fmt: skip
+_STATES = frozenset(
+    "ok succeeded success accepted created running inprogress ready none null true false informational info warning "
+    "error updating notstarted provisioningcomplete".split()
+)
 _DETAILS = re.compile(
     r"[\s\"'\\;,.)]{0,40}(?:target[=:]\s?\S{1,300}\s{1,40})?\W{0,40}"
     r"(?:details|inner ?errors?|exception details|additionalinfo)\b"
 )
-_LEAD = re.compile(r"[\s\"'\\:;,.)}\]=>|-]{0,200}(?:message\s{0,4}[=:]\s{0,4}[\"'\\]{0,8})?", re.IGNORECASE)
+_LEAD = re.compile(r"[\s\"'\\:;,.)}\]=>|+-]{0,200}(?:message\s{0,4}[=:]\s{0,4}[\"'\\]{0,8})?", re.IGNORECASE)
+_CALLED_CODE = re.compile(r"code\W{1,60}\Z")  # a key that a wrapped line broke
 _HUMP = re.compile(r"[A-Z][a-z0-9]")
+_LABEL = re.compile(r"(?:Exception|RestError|(?:New|Set|Get|Update|Start|Remove)-Az\w{1,60}|Status Message) ?: ?['\"]?")
+_HTTP_LINE = re.compile(r"\n\s{0,20}status(?: ?code)?: ?\d{3}", re.IGNORECASE)
 _BACK = 1500
 _NEAR = 3000  # characters in which a text must speak of Azure for a word that others print too
+_WORDS = 12  # letters that make a message
 _TELLS_ALONE = 30  # letters of a sentence that only Azure prints
 _MOST_ERRORS = 400
 
@@ -86,7 +92,8 @@ class _Mark:
     start: int
     end: int
     frame: int = 0
-    keyed: bool = False  # found by a key, or not by its name alone
+    keyed: bool = False  # found by a key …
+    assigned: bool = False  # … whose value is in quotes, as JSON and Go write it
     quoted: bool = False
     said: tuple[int, int] | None = None  # the message, in `text`
     sure: bool = False
@@ -121,7 +128,7 @@ def _marks(legible: Legible, lower: str, vocabulary: Vocabulary, known: set[str]
     places = sorted({pair.start for pair in found} | {word.start for word in bare})
     frames = Frames(lower, places)
     codes = [
-        _Mark(code, pair.start, pair.end, frames.of(pair.start), True, pair.quoted)
+        _Mark(code, pair.start, pair.end, frames.of(pair.start), True, pair.valued_quoted, pair.quoted)
         for pair in found
         if pair.kind == "code" and (code := _code(pair, known))
     ]
@@ -135,7 +142,9 @@ def _marks(legible: Legible, lower: str, vocabulary: Vocabulary, known: set[str]
             spans[owner.start] = replace(owner, code=word.code, end=word.end)
     marks = [spans[start] for start in sorted(spans)]
     marks = _with_messages(marks, [replace(p, frame=frames.of(p.start)) for p in found], text)
-    return [mark for mark in marks if _is_error(mark, known, lower)], frames
+    # The SDKs of Python print a code twice: `(Code) message`, then `Code:` and `Message:`.
+    twice = {mark.code for mark in marks if mark.keyed} & {mark.code for mark in marks if not mark.keyed}
+    return [mark for mark in marks if mark.code in twice or _is_error(mark, known, lower)], frames
 
 
 def _code(pair: Pair, known: set[str]) -> str:
@@ -191,27 +200,44 @@ def _with_own(mark: _Mark, own: Sequence[Pair], back: int, stop: int) -> _Mark:
 
 def _with_prose(mark: _Mark, number: int, marks: Sequence[_Mark], text: str) -> _Mark:
     """A code without a message key: what follows it in its paragraph, or (.NET, the portal) what stands before."""
-    if mark.said is not None or (mark.frame and mark.quoted):
+    if mark.said is not None:
         return mark
+    ahead, behind = _prose_after(mark, number, marks, text), _prose_before(mark, number, marks, text)
+    if mark.keyed and text[max(0, mark.start - 1) : mark.start] == "(":
+        places = [behind]
+    elif mark.frame and mark.quoted:
+        places = [ahead]
+    elif _HTTP_LINE.search(text, max(0, mark.start - 60), mark.start):
+        places = [behind, ahead]
+    else:
+        places = [ahead, behind]
+    for begin, end in places:
+        if sum(map(str.isalpha, text[begin:end])) > _WORDS:
+            return replace(mark, said=(begin, end), message=text[begin:end])
+    return mark
+
+
+def _prose_after(mark: _Mark, number: int, marks: Sequence[_Mark], text: str) -> tuple[int, int]:
     stop = marks[number + 1].start if number + 1 < len(marks) else len(text)
     begin = mark.end
     lead = _LEAD.match(text, begin, min(stop, begin + 400))
-    begin = lead.end() if lead and "\n\n" not in lead[0] else begin
-    end = ends_at(text, begin, min(stop, begin + 2000))
-    if (
-        text[begin : begin + 1] not in ("{", "[")
-        and sum(map(str.isalpha, text[begin : begin + 60].split("\n\n")[0])) > 8
-        and end - begin > 12
-    ):
-        return replace(mark, said=(begin, end), message=text[begin:end])
-    earlier = marks[number - 1] if number else None
-    floor = max(earlier.said[1] if earlier and earlier.said else earlier.end if earlier else 0, mark.start - _BACK)
+    if lead and "\n\n" not in lead[0]:
+        begin = lead.end()
+    if text[begin : begin + 1] in ("{", "["):
+        return begin, begin
+    return begin, ends_at(text, begin, min(stop, begin + 2000))
+
+
+def _prose_before(mark: _Mark, number: int, marks: Sequence[_Mark], text: str) -> tuple[int, int]:
+    """Back to the label that began the message, or to the blank line before it."""
+    floor = max(marks[number - 1].span[1] if number else 0, mark.start - _BACK)
     before = text[floor : mark.start].rstrip(" \t\n(\"'\\")
-    start = max(before.rfind("\n\n") + 2 if "\n\n" in before else 0, 0)
-    said = before[start:]
-    if sum(map(str.isalpha, said)) > 20:
-        return replace(mark, said=(floor + start, mark.start), message=said)
-    return mark
+    starts = [label.end() for label in _LABEL.finditer(before)][-1:]
+    starts = starts or [blank.end() for blank in re.finditer(r"\n[ \t]*\n", before)]
+    begin = next((start for start in reversed(starts) if sum(map(str.isalpha, before[start:])) > _WORDS), 0)
+    begin += len(before[begin:]) - len(before[begin:].lstrip(" \t\n)]}.,;"))
+    end = _HTTP_LINE.search(before, begin)
+    return floor + begin, floor + (end.start() if end else len(before))
 
 
 def _is_error(mark: _Mark, known: set[str], lower: str) -> bool:
@@ -219,16 +245,18 @@ def _is_error(mark: _Mark, known: set[str], lower: str) -> bool:
     if mark.code.startswith("AADSTS"):
         return True
     if mark.code.casefold() in known:
-        others_say_it = mark.code.isdigit() or (not mark.keyed and len(_HUMP.findall(mark.code)) < 3)
+        called_code = mark.keyed or _CALLED_CODE.search(lower, max(0, mark.start - 60), mark.start)
+        others_say_it = mark.code.isdigit() or not (called_code or len(_HUMP.findall(mark.code)) > 2)
         return not others_say_it or _speaks_of_azure(lower, mark.start)
     around = lower[max(0, mark.start - 300) : mark.start] + mark.message.lower()[:2000]
     if not _TROUBLE.search(around):
         return False
-    return (mark.quoted and mark.frame > 0 and mark.sure) or _speaks_of_azure(lower, mark.start)
+    return (mark.assigned and mark.sure) or _speaks_of_azure(lower, mark.start)
 
 
 def _speaks_of_azure(lower: str, place: int) -> bool:
-    return _OF_AZURE.search(lower, max(0, place - _NEAR), place + _NEAR) is not None
+    begin, end = max(0, place - _NEAR), place + _NEAR
+    return bool(_OF_AZURE.search(lower, begin, end) or _OF_AZURE.search("".join(lower[begin:end].split("\n"))))
 
 
 def _with_sentences(marks: list[_Mark], legible: Legible, lower: str, vocabulary: Vocabulary) -> list[_Mark]:
@@ -254,8 +282,8 @@ def _sentences(legible: Legible, lower: str, vocabulary: Vocabulary) -> list[int
     """Where sentences stand, ascending. A short one, which others may print too, counts near words of Azure only."""
     places = set()
     for sentence in vocabulary.sentences:
-        for start, _ in sentence.spans(legible.squashed):
-            place = legible.place(start)
+        for _, end in sentence.spans(legible.squashed):
+            place = legible.place(end - len(sentence.parts[-1]))  # a gap may begin anywhere
             if sum(map(len, sentence.parts)) >= _TELLS_ALONE or _speaks_of_azure(lower, place):
                 places.add(place)
     return sorted(places)
@@ -267,6 +295,8 @@ def _sentence_start(text: str, floor: int, hit: int) -> int:
     start = before.rfind("\n\n") + 2 if "\n\n" in before else 0
     for opening in re.finditer(r"(?:[:=]\s{0,8}\\{0,64}[\"']|: |\n(?=\S))", before[start:]):
         after = before[start + opening.end() :]
+        if after[:1] in ("'", '"'):
+            continue
         if opening[0] != "\n" or text[hit - len(after) :][:1].isupper():
             begin = start + opening.end()
             if len(before) - begin < 400:
@@ -280,7 +310,7 @@ def _distinct(marks: Sequence[_Mark]) -> list[_Mark]:
     kept = []
     for mark in marks:
         key = (mark.code.casefold(), squash(mark.message), mark.target)
-        if key not in seen or not mark.message:
+        if key not in seen:
             seen.add(key)
             kept.append(mark)
     return kept

@@ -38,6 +38,7 @@ _NEXT_THING = re.compile(
     r"|;\s{0,4}\w{2,20}=|\s(?:Target|Details|InnerError)=",
     re.IGNORECASE,
 )
+_YAML_BLOCK = re.compile(r"[>|][+-]?\s{1,80}")
 LONGEST = 4000
 MOST_PAIRS = 6000
 # A bracket, or the beginning of something new that no bracket left open before reaches into.
@@ -122,6 +123,8 @@ def _in_quotes(text: str, opening: re.Match[str]) -> tuple[str, int, bool]:
 
 
 def _unquoted(text: str, begin: int) -> tuple[str, int, bool]:
+    block = _YAML_BLOCK.match(text, begin)
+    begin = block.end() if block else begin
     limit = min(len(text), begin + LONGEST // 2)
     end = ends_at(text, begin, limit)
     return text[begin:end], end, end == len(text)

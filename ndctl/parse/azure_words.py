@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from ndctl.parse.azure_text import Legible, squash
@@ -17,13 +17,18 @@ _IN_PARENTHESES = re.compile(
     r"(?:^[ \t]{0,40}|[\]'\"][ \t]{0,8}|[:>]\s{0,8})\(([A-Z][A-Za-z0-9.]{3,80})\)[ \t]{1,4}(?=\S)", re.MULTILINE
 )
 _BEFORE_COLON = re.compile(
-    r"(?:with error: |-> ?|^(?:ERROR|Error): ?)([A-Z][A-Za-z0-9.]{3,80}) ?: (?=\S)", re.MULTILINE
+    r"(?:with\s{1,80}error:\s{1,80}|-> ?|: |^(?:ERROR|Error): ?)([A-Z][A-Za-z0-9.]{3,80}) ?:\s{1,80}(?=[^\s(])",
+    re.MULTILINE,
 )
+_BEGINS_LINE = re.compile(r"^([A-Z][A-Za-z0-9.]{3,80}) ?: (?=\S)", re.MULTILINE)
+_OF_A_PROGRAM = ("Error", "Exception")  # TypeError, SocketException: a program's own failure
 _SIGN_IN = re.compile(r"AADSTS\d{4,9}")
 # `"name": "QuotaExceeded"` is a thing that bears the word; these keys tell an error's code.
 _NAMED = re.compile(r"(\w+)\\{0,64}[\"']\s{0,20}(?::|=>)\s{0,20}\\{0,64}[\"']\Z")
-_TELLING_KEYS = {"code", "errorcode", "subcode", "status", "statuscode", "reason", "error", "errortype", "type",
-                 "internalerrorcode", "title", "message", "msg", "value", "category", "exception", "stderr", "err"}  # fmt: skip
+_TELLING_KEYS = frozenset(
+    "code errorcode subcode status statuscode reason error errortype type internalerrorcode title message msg value "
+    "category exception stderr err".split()
+)
 _MOST_HITS = 2000
 
 
@@ -42,12 +47,19 @@ def is_shaped(code: str) -> bool:
     return _SHAPED.match(code) is not None
 
 
-def words(legible: Legible, known: Iterable[str]) -> list[Word]:
+def words(legible: Legible, known: Collection[str]) -> list[Word]:
     """Every code of `known` that no prose would use, and codes of any name in the places of codes; in text order."""
     text = legible.text
     found = [Word(m[0], m.start(), m.end()) for m in _SIGN_IN.finditer(text)]
-    for pattern in (_IN_PARENTHESES, _BEFORE_COLON):
-        found += [Word(m[1], m.start(1), m.end(1), shaped=True) for m in pattern.finditer(text)]
+    names = {code.casefold() for code in known}
+    found += [Word(m[1], m.start(1), m.end(1), shaped=True) for m in _IN_PARENTHESES.finditer(text)]
+    for pattern in (_BEFORE_COLON, _BEGINS_LINE):
+        found += [
+            Word(m[1], m.start(1), m.end(1), shaped=True)
+            for m in pattern.finditer(text)
+            if m[1].casefold() in names
+            or (pattern is _BEFORE_COLON and is_shaped(m[1]) and not m[1].endswith(_OF_A_PROGRAM))
+        ]
     found += _known(legible, known)
     found.sort(key=lambda word: (word.start, -word.end, word.shaped))
     apart: list[Word] = []
@@ -82,5 +94,5 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
         return False
     if before[-1:] == "/" and not before.lower().endswith("failed/"):
         return False  # a part of an address or of a resource's id
-    named = _NAMED.search(before)
+    named = _NAMED.search(re.sub(r"[ \t]*\n[ \t]*", "", before))
     return named is None or named[1].lower() in _TELLING_KEYS

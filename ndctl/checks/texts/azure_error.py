@@ -24,7 +24,7 @@ _ACTIONS = {
 }
 _MOST_SHOWN = 20
 _MESSAGE_SHOWN = 400
-_NONE = {
+_NONE: dict[str, Any] = {
     "code": None,
     "innermost_code": None,
     "class": None,
