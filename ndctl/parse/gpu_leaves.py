@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from ndctl.parse.fabric_health import faults_of_mask, faults_of_words
 from ndctl.parse.figures import known, real, whole, with_unit, yes
@@ -125,6 +126,15 @@ def gpu_from(leaves: Leaves, index: int, pci: str | None) -> Gpu:
     )
 
 
+def distinct(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
+    """Numbered anew; the same GPU pasted twice with the same values counts once."""
+    kept: dict[str, Gpu] = {}
+    for number, gpu in enumerate(gpus):
+        key = repr(replace(gpu, index=0)) if gpu.pci is not None else str(number)
+        kept.setdefault(key, gpu)
+    return tuple(replace(gpu, index=index) for index, gpu in enumerate(kept.values()))
+
+
 _POWER_DRAW = (
     "gpu power readings>instantaneous power draw",
     "gpu power readings>instant power draw",
@@ -212,9 +222,15 @@ def _bare_pending(leaves: Leaves) -> str | None:
     return value if value is not None and value.strip().lower() in {"yes", "no"} else None
 
 
+_FABRIC_STATES = {"completed", "in progress", "not started", "not supported"}
+
+
 def _fabric(leaves: Leaves) -> Fabric | None:
     get = leaves.get
     state, status = get("fabric>state"), get("fabric>status")
+    bare = leaves.at("state")
+    if state is None and bare is not None and bare.strip().lower() in _FABRIC_STATES:
+        state, status = bare, leaves.at("status")  # a grep that lost the section's name
     clique = get("fabric>cliqueid", "fabric>clique id", "cliqueid")
     uuid = get("fabric>clusteruuid", "fabric>cluster uuid", "clusteruuid")
     if state is None and status is None and clique is None and uuid is None:

@@ -19,6 +19,7 @@ _RELATIVE = re.compile(
 _DEVICE_FILE = re.compile(
     r"infiniband/(?P<device>[\w.-]{1,64})/(?P<file>fw_ver|board_id|hca_type|node_guid|sys_image_guid|node_desc|node_type|device/numa_node)\s*:\s?(?P<value>.*)$"
 )
+_HEADING = re.compile(r"^==> (\S{1,300}) <==\s*$")  # `head` and `tail` over several files
 _ERROR = re.compile(
     r"(?:grep|cat|ls|sh|bash): .{0,200}(?:No such file|Permission denied|Invalid argument|Operation not permitted)"
 )
@@ -32,7 +33,14 @@ def parse(text: str, stderr: str = "") -> Ports:
     errors: list[str] = []
     problems: list[str] = []
     unknown: dict[str, None] = {}
+    heading = ""
     for line in tidy_lines(f"{text}\n{stderr}"):
+        head = _HEADING.match(line)
+        if head:
+            heading = head[1]
+            continue
+        if heading and line.strip():
+            line = f"{heading}:{line.strip()}"
         if _ERROR.search(line):
             errors.append(line.strip()[:300])
             continue

@@ -40,6 +40,7 @@ _VIRTUAL = re.compile(
 )
 _PROMPT = re.compile(r"Operation not permitted|No journal files were found|-- No entries --", re.IGNORECASE)
 _MOST = 20_000
+_MOST_LOST = 256
 _Kept = TypeVar("_Kept")
 _KEYWORDS = ("xid", "fallen off the bus", "gpu is lost", "lost carrier", "link down", "link is down")
 
@@ -195,7 +196,7 @@ class _Reading:
 
     def _fell(self, pci: str) -> None:
         known = any(_same_device(pci, other) for other in self.fell_off)
-        if not known and len(self.fell_off) < _MOST:
+        if not known and len(self.fell_off) < _MOST_LOST:
             self.fell_off[pci.lower()] = None
 
     def _xid(self, match: re.Match[str], line: LogLine) -> None:

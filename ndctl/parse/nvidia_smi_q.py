@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ndctl.parse.figures import known, whole
-from ndctl.parse.gpu_facts import Gpu, Gpus
-from ndctl.parse.gpu_leaves import Leaves, gpu_from, normal
+from ndctl.parse.gpu_facts import Gpus
+from ndctl.parse.gpu_leaves import Leaves, distinct, gpu_from, normal
 from ndctl.parse.nvidia_trouble import troubles
 from ndctl.parse.tidy import tidy_lines
 
@@ -36,6 +36,7 @@ _PARENT = {
     "pcie generation": "pci",
     "link width": "pci",
 }
+_SAMPLE = 5000  # lines that show whether there is indentation at all
 _SHELL = re.compile(r"^\s*(?:[\w.@:~/\[\] -]{0,60}[$#%>] |\+ )|^=+|^--$|^```")
 
 
@@ -66,12 +67,12 @@ def parse(text: str, stderr: str = "") -> Gpus:
     gpus = [gpu_from(leaves, n, pci) for n, (leaves, pci) in enumerate(zip(reading.leaves, reading.pcis, strict=True))]
     attached = whole(reading.globals.get("attached gpus"))
     return Gpus(
-        gpus=_distinct(gpus),
+        gpus=distinct(gpus),
         driver_version=known(reading.globals.get("driver version")),
         cuda_version=known(reading.globals.get("cuda version")),
         attached=attached,
         timestamp=known(reading.globals.get("timestamp")),
-        cut=bool(reading.leaves) and not reading.last_had_value,
+        cut=bool(reading.pcis) and reading.pcis[-1] is not None and not reading.last_had_value,
         troubles=troubles(f"{text}\n{stderr}"),
         unknown_fields=tuple(reading.strange)[:30],
     )
@@ -80,7 +81,7 @@ def parse(text: str, stderr: str = "") -> Gpus:
 def _is_flat(found: list[str]) -> bool:
     """All labels begin in one column: the paste lost its indentation."""
     columns = set()
-    for line in found:
+    for line in found[:_SAMPLE]:
         pair = _PAIR.match(line) or _HEADER.match(line)
         if pair and not _GPU.match(line) and normal(pair[2]) not in _GLOBAL:
             columns.add(len(pair[1].expandtabs(4)))
@@ -146,13 +147,3 @@ def _take(path: tuple[str, ...], value: str, reading: _Reading) -> None:
         leaves.processes[-1].setdefault(label, value)
         return
     leaves.add(path, value)
-
-
-def _distinct(gpus: list[Gpu]) -> tuple[Gpu, ...]:
-    """The same GPU pasted twice with the same values counts once."""
-    kept: list[Gpu] = []
-    for gpu in gpus:
-        same = [other for other in kept if gpu.pci is not None and replace(other, index=0) == replace(gpu, index=0)]
-        if not same:
-            kept.append(replace(gpu, index=len(kept)))
-    return tuple(kept)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from ndctl.parse.figures import known, whole
-from ndctl.parse.gpu_facts import Gpu, Gpus, Process
-from ndctl.parse.gpu_leaves import Leaves, gpu_from, normal
+from ndctl.parse.gpu_facts import Gpus, Process
+from ndctl.parse.gpu_leaves import Leaves, distinct, gpu_from, normal
 from ndctl.parse.nvidia_trouble import troubles
 from ndctl.parse.tidy import straight, unescaped
 
@@ -28,7 +27,7 @@ def parse(text: str, stderr: str = "") -> Gpus:
     scan = _Scan(source)
     gpus = [gpu_from(leaves, index, pci) for index, (pci, leaves) in enumerate(scan.gpus)]
     return Gpus(
-        gpus=_distinct(gpus),
+        gpus=distinct(gpus),
         driver_version=known(scan.log.get("driver version")),
         cuda_version=known(scan.log.get("cuda version")),
         attached=whole(scan.log.get("attached gpus")),
@@ -123,14 +122,6 @@ class _Scan:
             return None
         self.gpus.append((None, Leaves()))
         return self.gpus[-1][1]
-
-
-def _distinct(gpus: list[Gpu]) -> tuple[Gpu, ...]:
-    kept: list[Gpu] = []
-    for gpu in gpus:
-        if not any(gpu.pci is not None and replace(other, index=0) == replace(gpu, index=0) for other in kept):
-            kept.append(replace(gpu, index=len(kept)))
-    return tuple(kept)
 
 
 def processes(text: str) -> tuple[Process, ...]:

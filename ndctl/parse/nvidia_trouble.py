@@ -41,17 +41,28 @@ _PATTERNS = {
     kind: re.compile(said.replace(" ?", "\0").replace(" ", r"\s+").replace("\0", r"\s?"), re.IGNORECASE)
     for kind, said in _SAID.items()
 }
-_KEYWORDS = re.compile(
-    r"couldn.?t\s|failed to init|no devices|insufficient|unable to determine|gpu is\s+lost|requires reset|inforom is"
-    r"|not found|no such file|not recognized|nvmlDevice",
-    re.IGNORECASE,
+# A word of each sentence that no line break can part; most texts hold none of them.
+_KEYWORDS = (
+    "couldn",
+    "initialize",
+    "devices",
+    "insufficient",
+    "determine",
+    "lost",
+    "requires",
+    "inforom",
+    "not found",
+    "no such file",
+    "recognized",
+    "nvmldevice",
 )
 _MOST = 256  # more of them say nothing new
 
 
 def troubles(text: str) -> tuple[Trouble, ...]:
     """Every distinct failure sentence of the text, in order of kind, then of place."""
-    if not _KEYWORDS.search(text):
+    lowered = text.lower()
+    if not any(word in lowered for word in _KEYWORDS):
         return ()
     text = straight(text)
     found: dict[tuple[str, str], Trouble] = {}

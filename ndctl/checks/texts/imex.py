@@ -89,20 +89,21 @@ def _nodes(facts: Imex) -> list[Finding]:
 def _mesh(facts: Imex) -> list[Finding]:
     """Rows are grouped by what is wrong, so that one absent node is one finding and not seventeen."""
     bad: dict[int, Counter[str]] = {}
+    by_index = {node.index: node for node in facts.nodes}
     one_way = []
     for node in facts.nodes:
         for peer, state in node.connections.items():
             if state in {"CONNECTED", ""}:
                 continue
             bad.setdefault(peer, Counter())[state] += 1
-            back = next((n.connections.get(node.index) for n in facts.nodes if n.index == peer), None)
+            back = by_index[peer].connections.get(node.index) if peer in by_index else None
             if back == "CONNECTED" and peer != node.index:
                 one_way.append((node.index, peer, state))
     findings = []
     rows = sum(1 for node in facts.nodes if node.connections)
     for peer, states in sorted(bad.items()):
         state, _ = states.most_common(1)[0]
-        target = next((node for node in facts.nodes if node.index == peer), None)
+        target = by_index.get(peer)
         waits = state in {"AUTHENTICATING", "RECOVERING"}
         findings.append(
             Finding(
@@ -229,6 +230,8 @@ def _without_table(facts: Imex) -> list[Finding]:
         ]
     else:
         reason = "no IMEX node, connection or domain state is in this text"
+        if facts.problems:
+            reason = facts.problems[0]
     return [Finding(check="imex.none", status=Status.UNKNOWN, subject="text", message=reason)]
 
 

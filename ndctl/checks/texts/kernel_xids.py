@@ -12,6 +12,7 @@ from ndctl.model.status import Action, Status
 from ndctl.parse.kernel_log import XidEvent
 
 _NEAR_SECONDS = 60.0
+_MOST_ROOTS = 200  # GPUs of a node are few; a text with more of them is no log of one
 _LINK_DOWN = 149
 _RECOVERY = 154
 _SAY_LITTLE = frozenset({43, 45, 63, 94, 154, 171, 172})  # follow from others on the same GPU
@@ -49,6 +50,7 @@ def xid_findings(events: Sequence[XidEvent]) -> list[Finding]:
     pairs = list(zip(groups, findings, strict=True))
     roots = [(g, f) for g, f in pairs if f.status is Status.FAIL and g.xid != _RECOVERY]
     roots.sort(key=lambda pair: _ROOTS.index(pair[0].xid) if pair[0].xid in _ROOTS else len(_ROOTS))
+    del roots[_MOST_ROOTS:]
     explained: dict[int, int] = {}
     for index, (group, finding) in enumerate(pairs):
         candidates = [r for r, f in roots if f is not finding and _explains(r, group)]
