@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ndctl.parse.tidy import tidy_lines
+from ndctl.parse.tidy import straight, tidy_lines
 
 DAEMON_STATES = (
     "INITIALIZING",
@@ -81,6 +81,13 @@ class Imex:
 
 def parse(text: str, stderr: str = "") -> Imex:
     """Text or JSON, told apart by shape. Never raises."""
+    source = straight(text)
+    start = source.find("{")
+    if start >= 0 and '"nodes"' in source:
+        # Before lines are taken: a rack's JSON on one line is longer than any line that a paste keeps.
+        read = _from_json(source[start:])
+        if read is not None and read.nodes:
+            return read
     found = tidy_lines(f"{text}\n{stderr}" if stderr else text)
     whole = "\n".join(found)
     start = whole.find("{")

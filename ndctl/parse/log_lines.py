@@ -42,11 +42,11 @@ class LogLine:
 
 def undress(line: str) -> LogLine:
     """Take the dress off one line. Never raises."""
-    line = line[:4096]
     if line.startswith("{"):
-        record = _json(line)
+        record = _json(line[:65536])
         if record is not None:
             return record
+    line = line[:4096]
     start = _LEAD.match(line)
     body = line[start.end() :] if start and start[0].strip(" >|*$#-") == "" else line
     kmsg = _KMSG.match(body)

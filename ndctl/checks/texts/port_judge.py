@@ -65,10 +65,8 @@ def _of_port(port: Port, in_fabric: bool, profile: Profile | None) -> list[Findi
         return []
     if not port.state and not port.phys_state:
         return []
-    strange = [word for word in (port.state, port.phys_state) if word and word not in _KNOWN_WORDS]
-    if strange or (port.state == "Active" and not port.phys_state):
-        if not strange:
-            return []
+    strange = [word for word in (port.state, port.phys_state) if word and word not in _KNOWN_STATES | _KNOWN_PHYS]
+    if strange:
         message = f"a state that ndctl does not know: {', '.join(strange)}"
         return [_port_finding("infiniband.port-unread", Status.UNKNOWN, port, message, "")]
     up = port.phys_state == "LinkUp"
@@ -115,22 +113,8 @@ def _only_ethernet(port: Port) -> bool:
     return port.device_type in _ETHERNET_ONLY
 
 
-_KNOWN_WORDS = frozenset(
-    [
-        "Active",
-        "ActiveDefer",
-        "Down",
-        "Initialize",
-        "Armed",
-        "LinkUp",
-        "Polling",
-        "Disabled",
-        "Sleep",
-        "PortConfigurationTraining",
-        "LinkErrorRecovery",
-        "PhyTest",
-    ]
-)
+_KNOWN_STATES = {"Active", "ActiveDefer", "Down", "Initialize", "Armed"}
+_KNOWN_PHYS = {"LinkUp", "Polling", "Disabled", "Sleep", "PortConfigurationTraining", "LinkErrorRecovery", "PhyTest"}
 _WHY_DOWN = {
     "Polling": "no signal from the other end: cable, transceiver or switch port",
     "Disabled": "the port is switched off, here or at the switch",

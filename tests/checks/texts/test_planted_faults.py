@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -263,3 +264,24 @@ def test_a_whole_listing_that_hides_its_counts_is_unknown() -> None:
     judgement = judge_text("nvidia-smi-q", text, load("gb300"))
     assert judgement.status is UNKNOWN
     assert "ECC counts" in judgement.findings[0].message
+
+
+@pytest.mark.parametrize("before", ["", "azureuser@rack01-n03:~$ nvidia-imex-ctl -N -j\n"])
+def test_a_racks_json_on_one_line_is_read_whole(before: str) -> None:
+    nodes = {
+        str(n): {
+            "status": "READY",
+            "host": f"10.40.0.{n + 4}",
+            "hostName": "N/A",
+            "version": "580.126.20",
+            "connections": {str(m): {"status": "CONNECTED", "changed": True} for m in range(18)},
+        }
+        for n in range(18)
+    }
+    text = before + json.dumps({"nodes": nodes, "timestamp": "8/14/2026 09:12:33.100", "status": "UP"})
+    judgement = judge_text("imex", text, load("gb300"))
+    assert judgement.status is PASS
+    assert judgement.facts["nodes"][17]["connections"]["0"] == "CONNECTED"
+    assert judge_text("imex", text[: len(text) // 2]).status is UNKNOWN
+    down = text.replace('"status": "READY"', '"status": "UNAVAILABLE"', 1)
+    assert judge_text("imex", down).status is FAIL
