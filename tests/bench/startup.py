@@ -1,4 +1,4 @@
-"""Start-up and rendering as whole processes: CPU of `ndctl --help` beside a bare Typer program, and 64 racks rendered."""
+"""Start-up and rendering as whole processes: `ndctl --help` beside a bare Typer program, and 64 racks rendered."""
 
 from __future__ import annotations
 
