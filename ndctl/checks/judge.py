@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -25,7 +26,9 @@ AUTO = "auto"
 # No output of these tools is near this size; beyond it a whole-text answer would be a guess about noise.
 MAX_BYTES = 32 * 1024 * 1024
 _TOO_LARGE = f"more than {MAX_BYTES // 2**20} MiB, which none of these tools prints; cut out the part with the result"
-_SAMPLE = 512 * 1024  # `auto` looks at this much of head and tail
+_SAMPLE = 128 * 1024  # `auto` looks at this much of head and tail,
+_CLIP = 400  # and of a long line at this much of its two ends, so that no pattern is slow on it
+_TELLING = re.compile(r"[^\W_]")
 _SURE = 0.5  # below it a text is nobody's
 _CLEAR = 0.1  # two tools nearer than this are not told apart
 
@@ -59,7 +62,7 @@ def find(tool: str) -> TextJudge:
 
 def detect(text: str) -> tuple[TextJudge | None, str]:
     """Whose text this is; (None, reason) where it is nobody's or could be two tools'."""
-    sample = text if len(text) <= 2 * _SAMPLE else f"{text[:_SAMPLE]}\n{text[-_SAMPLE:]}"
+    sample = _sample(text)
     scores = sorted(((judge.looks_like(sample), name) for name, judge in judges().items()), reverse=True)
     if not scores or scores[0][0] < _SURE:
         return None, "this looks like the output of no tool ndctl knows"
@@ -67,6 +70,13 @@ def detect(text: str) -> tuple[TextJudge | None, str]:
     if len(best) > 1:
         return None, f"this could be {' or '.join(sorted(best))}: name the tool in place of auto"
     return judges()[best[0]], ""
+
+
+def _sample(text: str) -> str:
+    """What detection reads of a text: no lines without a letter or digit, over which patterns would wander."""
+    ends = text if len(text) <= 2 * _SAMPLE else f"{text[:_SAMPLE]}\n{text[-_SAMPLE:]}"
+    lines = (line for line in ends.split("\n") if _TELLING.search(line))
+    return "\n".join(line if len(line) <= 2 * _CLIP else f"{line[:_CLIP]}\n{line[-_CLIP:]}" for line in lines)
 
 
 def judge_text(tool: str, text: str, profile: Profile | None = None) -> Judgement:

@@ -112,6 +112,11 @@ def _bandwidth(facts: NcclTests, profile: Profile) -> Iterator[Finding]:
     if test is None:
         yield _finding("nccl.bandwidth", Status.SKIP, "which collective ran is not shown, so no floor fits")
         return
+    if len(facts.collectives) > 1:
+        yield _finding(
+            "nccl.bandwidth", Status.SKIP, f"{len(facts.collectives)} collectives in one text: judge them one by one"
+        )
+        return
     scope = reaches(facts, profile)
     if scope == "socket":
         return

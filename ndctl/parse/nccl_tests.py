@@ -44,6 +44,7 @@ class NcclTests:
 
     rows:          as measured; lines an MPI launcher printed twice are counted once
     ranks:         of the job; None where neither the rank list nor NCCL shows it
+    collective:    the first one; `collectives` and `runs` count what one text holds one after another
     communicators: more than one where the same rank numbers are claimed by several processes (no MPI build, split)
     peak_busbw:    GB/s, the largest of any row and side, at peak_bytes
     avg_busbw:     GB/s as the tool's own last line says; never computed
@@ -55,6 +56,8 @@ class NcclTests:
 
     form: str
     collective: str | None
+    collectives: tuple[str, ...]
+    runs: int
     ranks: int | None
     nodes: int | None
     hosts: tuple[str, ...]
@@ -95,7 +98,9 @@ class _Reading:
 
     table: RowReader = field(default_factory=RowReader)
     log: NcclLog = field(default_factory=NcclLog)
-    ranks: dict[tuple[int, str, int, str], str] = field(default_factory=dict)  # rank, pid, host, device -> GPU
+    # one rank list a run: (rank, pid, device, host) -> GPU
+    lists: list[dict[tuple[int, str, int, str], str]] = field(default_factory=lambda: [{}])
+    rows_before_list: int = 0
     parameters: dict[str, int] = field(default_factory=dict)
     bounds: list[int | None] = field(default_factory=list)
     bounds_failed: bool = False
@@ -143,8 +148,10 @@ def _take_own(reading: _Reading, line: str) -> None:
     elif "(B)" in line and "(ms)" in line:
         reading.table.header = replace(reading.table.header, milliseconds=True)
     elif "Rank" in line and (rank := _RANK.search(line)):
-        key = (int(rank[1]), rank[3] or "", int(rank[5]), rank[4])
-        reading.ranks[key] = rank[7].strip()
+        if len(reading.table.rows) > reading.rows_before_list and reading.lists[-1]:
+            reading.lists.append({})  # results stand between this list and the one before: another run
+        reading.rows_before_list = len(reading.table.rows)
+        reading.lists[-1][(int(rank[1]), rank[3] or "", int(rank[5]), rank[4])] = rank[7].strip()
     elif "nThread" in line or "minBytes" in line:
         reading.parameters.update({name: int(value) for name, value in _PARAMETER.findall(line)})
     elif match := _BOUNDS.search(line):
@@ -168,7 +175,8 @@ def _take_own(reading: _Reading, line: str) -> None:
 def _of_text(reading: _Reading) -> NcclTests:
     rows, doubled = nccl_facts.once(reading.table.rows)
     log = reading.log
-    lines_of_rank = Counter(rank for rank, *_ in reading.ranks)
+    devices = max(reading.lists, key=len)
+    lines_of_rank = Counter(rank for rank, *_ in devices)
     listed = max(lines_of_rank) + 1 if lines_of_rank else None
     ranks = max(filter(None, (listed, log.ranks)), default=None)
     bounds = [value for value in reading.bounds if value is not None]
@@ -178,10 +186,12 @@ def _of_text(reading: _Reading) -> NcclTests:
     return NcclTests(
         form="text",
         collective=reading.collectives[0] if reading.collectives else nccl_facts.collective(rows, ranks),
+        collectives=tuple(reading.collectives),
+        runs=len({tuple(one) for one in reading.lists}),
         ranks=ranks,
-        **nccl_facts.placed([(rank, host, device) for rank, _, device, host in reading.ranks], log),
+        **nccl_facts.placed([(rank, host, device) for rank, _, device, host in devices], log),
         communicators=max(lines_of_rank.values(), default=1),
-        gpu=next((name for name in reading.ranks.values() if name), None),
+        gpu=next((name for name in devices.values() if name), None),
         nccl_version=log.version,
         tests_version=reading.tests_version,
         parameters=reading.parameters,
@@ -209,6 +219,8 @@ def _of_json(run: JsonRun, reading: _Reading) -> NcclTests:
     return NcclTests(
         form=run.form,
         collective=run.collective or nccl_facts.collective(rows, run.ranks),
+        collectives=(run.collective,) if run.collective else (),
+        runs=1,
         ranks=run.ranks or log.ranks,
         **nccl_facts.placed(run.devices, log),
         communicators=max(claimed.values(), default=1),

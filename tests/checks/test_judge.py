@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -94,3 +95,14 @@ def test_a_crash_of_a_parser_is_unknown_and_told(only) -> None:
 def test_too_large(only) -> None:
     only(made("a", 1.0, [finding(Status.PASS)]))
     assert judge_text("a", "x" * (MAX_BYTES + 1)).status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 2_000_000, "{\n" * 500_000, "{" * 1_000_000, "| a | b |\n" * 100_000, " " * 1_000_000 + "a", "9 " * 500_000],
+)
+def test_detection_is_fast_on_hostile_texts(text: str) -> None:
+    """Each of these once took some pattern quadratic time."""
+    began = time.process_time()
+    assert judge_text("auto", text).status is Status.UNKNOWN
+    assert time.process_time() - began < 5

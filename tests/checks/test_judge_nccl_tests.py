@@ -262,3 +262,31 @@ def test_zero_uuid_is_no_domain_of_its_own() -> None:
 def test_harmless_ras_warning_is_not_told() -> None:
     judgement = judge_text("nccl-tests", capture("nccl-tests", "44"))
     assert not any("bind failed" in finding.message for finding in judgement.findings)
+
+
+def test_two_runs_in_one_text_are_two_runs() -> None:
+    """Rank numbers come again, but results stand between: no independent processes, and two factors are no forgery."""
+    first = _multinode(4, 700.0, _channel("P2P/MNNVL"))
+    again = first.replace("Pid   10", "Pid   20").replace("700", "690")
+    both = judge_text("nccl-tests", first + again)
+    assert both.status is Status.PASS, both.findings
+    assert (both.facts["runs"], both.facts["communicators"], both.facts["ranks"]) == (2, 1, 16)
+    start = "# Collective test starting: {}_perf\n"
+    mixed = start.format("all_reduce") + first + start.format("all_gather") + again
+    judgement = judge_text("nccl-tests", mixed, load("gb300"))
+    assert judgement.facts["collectives"] == ["all_reduce", "all_gather"]
+    assert "one by one" in said(judgement, "nccl.bandwidth")
+
+
+def test_a_repeated_warning_at_the_end_of_a_good_run_is_only_told() -> None:
+    text = capture("nccl-tests", "29") + "# error: socketProgress: Connection refused\n"
+    judgement = judge_text("nccl-tests", text)
+    assert judgement.status is Status.WARN
+    assert "Connection refused" in judgement.facts["errors"][0]
+
+
+def test_a_dip_at_a_large_size_is_told() -> None:
+    lines = capture("nccl-tests", "29").splitlines()
+    place = next(i for i, line in enumerate(lines) if line.split()[:1] == ["1073741824"])
+    lines[place] = "  1073741824  268435456  float  sum  -1  32436.4  33.10  57.93  0  32436.4  33.10  57.93  0"
+    assert "falls to 57.93 GB/s at 1 GiB" in said(judge_text("nccl-tests", "\n".join(lines)), "nccl.dip")

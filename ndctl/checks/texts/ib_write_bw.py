@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from itertools import accumulate
 
 from ndctl.checks.perftest_complaints import complaint_findings
 from ndctl.checks.texts.base import TextJudge
@@ -53,7 +54,7 @@ def _summary(facts: PerftestBandwidth, rows: list[BandwidthRow]) -> str:
 def _doubts(facts: PerftestBandwidth, rows: list[BandwidthRow]) -> Iterator[Finding]:
     if facts.samples:
         samples = [row.bw_average or 0.0 for row in rows if row.sample]
-        falls = any(later < _FALLING * max(samples[:place]) for place, later in enumerate(samples) if place)
+        falls = any(later < _FALLING * best for later, best in zip(samples[1:], accumulate(samples, max), strict=False))
         yield _say(
             "infiniband.samples",
             Status.WARN,

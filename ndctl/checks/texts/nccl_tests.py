@@ -17,6 +17,8 @@ from ndctl.parse.nccl_rows import Measure, Row
 from ndctl.parse.nccl_tests import NcclTests, parse
 from ndctl.profiles.schema import Profile
 
+# Complaints that are faults only of a run that came to nothing; NCCL also repeats its last warning as an error.
+_ENDS_A_RUN = frozenset({"nccl.bootstrap", "nccl.peer-lost", "nccl.timeout", "nccl.failure"})
 _DIP = 0.6  # a large message this much slower than a smaller one is no noise
 _OLD_ERROR_LIMIT = 0.1  # deviations of any data type the old versions test stay far below this
 # Azure's images set a topology file for their own sizes; that is the standard run there.
@@ -48,7 +50,8 @@ def summary(facts: NcclTests) -> str:
     """ "16 ranks on 4 nodes, peak 378.2 GB/s at 16 GiB"."""
     ranks = f"{facts.ranks} rank{'' if facts.ranks == 1 else 's'}" if facts.ranks else "ranks not shown"
     nodes = f" on {facts.nodes} node{'' if facts.nodes == 1 else 's'}" if facts.nodes and facts.ranks else ""
-    name = f"{facts.collective} over " if facts.collective else ""
+    name = f"{' and '.join(facts.collectives) or facts.collective} over " if facts.collective else ""
+    name = f"{facts.runs} runs, {name}" if facts.runs > 1 else name
     if facts.peak_busbw is None or facts.peak_bytes is None:
         return f"{name}{ranks}{nodes}, no bandwidth"
     return f"{name}{ranks}{nodes}, peak {facts.peak_busbw:g} GB/s at {size(facts.peak_bytes)}"
@@ -61,7 +64,10 @@ def _complaints(facts: NcclTests) -> list[Finding]:
         findings.append(_say("nccl.warning", Status.WARN, f"NCCL warns: {unknown[0][:200]}", value=len(unknown)))
     if facts.rows and facts.complete:
         # The run came to its end, so what only says "nothing was measured" is not true of it.
-        findings = [replace(f, status=Status.WARN) if f.status is Status.UNKNOWN else f for f in findings]
+        findings = [
+            replace(f, status=Status.WARN) if f.status is Status.UNKNOWN or f.check in _ENDS_A_RUN else f
+            for f in findings
+        ]
     return [f for f in findings if f.status is not Status.PASS]
 
 
@@ -185,8 +191,11 @@ def _unusual(facts: NcclTests) -> Iterator[Finding]:
 
 def _consistent(rows: tuple[Row, ...]) -> Iterator[Finding]:
     """busbw is algbw times one factor in every row, and algbw is size by time: typed samples give themselves away."""
-    low, high = 0.0, float("inf")
+    low, high, before = 0.0, float("inf"), 0
     for row in rows:
+        if row.bytes < before:
+            low, high = 0.0, float("inf")  # another sweep, perhaps of another collective
+        before = row.bytes
         for side, _ in _placed(row):
             if not side.algbw or side.busbw is None or not row.bytes:
                 continue
@@ -194,23 +203,23 @@ def _consistent(rows: tuple[Row, ...]) -> Iterator[Finding]:
             low = max(low, (side.busbw - bus_step) / (side.algbw + alg_step))
             if side.algbw > alg_step:
                 high = min(high, (side.busbw + bus_step) / (side.algbw - alg_step))
-            if side.time_us and side.time_us > 20 * time_step and side.algbw > 20 * alg_step:
-                computed = row.bytes / side.time_us / 1000
-                if abs(computed - side.algbw) > 0.2 * side.algbw:
-                    yield _say(
-                        "nccl.inconsistent",
-                        Status.WARN,
-                        f"{size(row.bytes)} in {side.time_us:g} us is {computed:.4g} GB/s, the row says {side.algbw:g}",
-                        cause="typed or edited figures",
-                    )
-                    return
-    if low > high * 1.02:
-        yield _say(
-            "nccl.inconsistent",
-            Status.WARN,
-            "algbw and busbw do not fit together over the rows: this is no measurement of one run",
-            cause="a typed or edited sample",
-        )
+            if low > high * 1.02:
+                yield _say(
+                    "nccl.inconsistent",
+                    Status.WARN,
+                    "algbw and busbw do not fit together over the rows: this is no measurement of one run",
+                    cause="a typed or edited sample",
+                )
+                return
+            computed = row.bytes / side.time_us / 1000 if side.time_us and side.time_us > 20 * time_step else None
+            if computed and side.algbw > 20 * alg_step and abs(computed - side.algbw) > 0.2 * side.algbw:
+                yield _say(
+                    "nccl.inconsistent",
+                    Status.WARN,
+                    f"{size(row.bytes)} in {side.time_us:g} us is {computed:.4g} GB/s, the row says {side.algbw:g}",
+                    cause="typed or edited figures",
+                )
+                return
 
 
 def _dips(facts: NcclTests) -> Iterator[Finding]:
