@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from ndctl.checks.texts.base import TextJudge
@@ -22,7 +22,13 @@ def evidence(answer: NodeAnswer, command: Command) -> str:
 def unusable(check: str, answer: NodeAnswer, command: Command) -> Finding | None:
     """A finding when the command gave no text to judge, else None. A command that failed but printed is judged."""
     result = answer.results.get(command.id)
-    if result is not None and not result.timed_out and not result.missing_tool and result.exit_code is not None:
+    if (
+        result is not None
+        and not result.timed_out
+        and not result.missing_tool
+        and result.exit_code is not None
+        and not refused_root(result)
+    ):
         return None
     message, cause, action = _why(result, answer, command)
     return Finding(
@@ -37,17 +43,37 @@ def unusable(check: str, answer: NodeAnswer, command: Command) -> Finding | None
     )
 
 
+def refused_root(result: CommandResult) -> bool:
+    """Whether the command never ran because the login user may not become root."""
+    return result.exit_code == 126 and "no right to run this as root" in result.stderr
+
+
 def _why(result: CommandResult | None, answer: NodeAnswer, command: Command) -> tuple[str, str, Action]:
     if result is None:
-        return f"no answer: {answer.outcome.kind.value} {answer.outcome.detail}".strip(), "", Action.NONE
+        outcome = answer.outcome
+        said = outcome.detail if outcome.ok else f"{outcome.kind.value} {outcome.detail}"
+        return f"no answer: {said}".strip().rstrip(":"), outcome.hint, Action.NONE
     if result.timed_out:
         return (
-            f"no answer within {result.seconds:.0f} s",
+            f"no answer within {command.timeout_s:g} s",
             "the tool hangs: often a wedged driver or a process in D state",
             Action.INVESTIGATE,
         )
+    if refused_root(result):
+        return (
+            f"not asked: {result.stderr.strip()[:160]}",
+            "the login user needs sudo without a password, or to be root",
+            Action.FIX_IMAGE,
+        )
     if result.missing_tool:
-        return f"{command.shell.split()[0]} is not installed", "the image lacks the tool", Action.FIX_IMAGE
+        said = next((line.strip() for line in result.stderr.splitlines() if line.strip()), "")
+        tool = command.shell.split()[0]
+        plain = tool.replace("-", "").replace("_", "").isalnum() and tool not in ("for", "printf", "if")
+        return (
+            f"{tool} is not installed" if plain else f"a tool is not installed: {said[:120]}",
+            "the image lacks the tool",
+            Action.FIX_IMAGE,
+        )
     return "cut off before it ended", "", Action.NONE
 
 
@@ -73,8 +99,10 @@ def node_judge(
         text = result.stdout + ("\n" + result.stderr if with_stderr and result.stderr.strip() else "")
         if result.truncated:
             text += "\n"
-        found = [f for f in judge.judge(judge.parse(text), profile) if keep(f)]
-        return [of_node(check, finding, answer, command) for finding in found]
+        said = judge.judge(judge.parse(text), profile)
+        if not said:
+            return [_nothing_to_judge(check, answer, command)]
+        return [of_node(check, finding, answer, command) for finding in said if keep(finding)]
 
     return judged
 
@@ -86,7 +114,12 @@ def of_node(check: str, finding: Finding, answer: NodeAnswer, command: Command) 
     return replace(finding, check=label, node=answer.node.name, evidence=evidence(answer, command))
 
 
-def common(values: Sequence[str]) -> str:
-    """The value most of the rack has, "" for none; ties go to the smaller text, so that the answer never wavers."""
-    counts = {value: values.count(value) for value in set(values) if value}
-    return min(counts, key=lambda value: (-counts[value], value), default="")
+def _nothing_to_judge(check: str, answer: NodeAnswer, command: Command) -> Finding:
+    return Finding(
+        check=check,
+        status=Status.UNKNOWN,
+        subject=command.id,
+        node=answer.node.name,
+        message="the text says nothing that can be judged",
+        evidence=evidence(answer, command),
+    )

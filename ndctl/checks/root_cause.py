@@ -6,27 +6,38 @@ An explained finding keeps its status and text; it only stops counting against i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
 
 Near = Callable[[Finding, Finding], bool]
-_BAD = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+# A root never explains what is worse than itself: a warning or a silence must not take a failure away.
+_BADNESS = {Status.WARN: 1, Status.UNKNOWN: 2, Status.FAIL: 3}
+_FAIL = (Status.FAIL,)
+_FAIL_OR_UNKNOWN = (Status.FAIL, Status.UNKNOWN)
 
 
 def _same_node(root: Finding, other: Finding) -> bool:
-    return root.node == other.node
+    return root.node == other.node != ""
+
+
+def _silent_there(root: Finding, other: Finding) -> bool:
+    """The same node, and nothing but the want of an answer."""
+    return _same_node(root, other) and other.status is Status.UNKNOWN
 
 
 def _same_part(root: Finding, other: Finding) -> bool:
     """The same node and the same GPU or port: subjects begin with the part's name, "GPU 2 (…) link 8"."""
-    return root.node == other.node and _part(root.subject) == _part(other.subject)
+    return _same_node(root, other) and _part(root.subject) == _part(other.subject)
 
 
-def _anywhere(root: Finding, other: Finding) -> bool:
-    return True
+def _in_the_launch(root: Finding, other: Finding) -> bool:
+    """A job over the rack that the root's node took part in; what was measured of one node is that node's own."""
+    if other.node:
+        return root.node == other.node
+    return not (root.node and " without " in other.subject and root.node in other.subject)
 
 
 def _same_rail(root: Finding, other: Finding) -> bool:
@@ -37,10 +48,14 @@ def _same_rail(root: Finding, other: Finding) -> bool:
 
 
 def _about_the_missing(root: Finding, other: Finding) -> bool:
-    """The same node, and either the part's own address or a mere count of GPUs that comes out short."""
+    """The same node, and either the part's own address or a mere count of GPUs that comes out short.
+
+    Where the GPU has left the bus nobody can say its address: then any that nvidia-smi no longer lists is it.
+    """
     address = root.subject.rpartition(" ")[2].partition(".")[0]
     counted = other.check.rpartition(".")[2] in ("gpu-count", "count", "missing", "none", "no-gpu")
-    return root.node == other.node and (counted or (":" in address and address in other.subject))
+    named = address in other.subject if ":" in address else other.subject.startswith("GPU at ")
+    return _same_node(root, other) and (counted or named)
 
 
 def _part(subject: str) -> str:
@@ -55,36 +70,61 @@ class Rule:
     root: tuple[str, ...]
     explained: tuple[str, ...]
     near: Near
-    statuses: tuple[Status, ...] = (Status.FAIL,)
+    statuses: tuple[Status, ...] = _FAIL
 
+
+def _xids(*numbers: int) -> tuple[str, ...]:
+    return tuple(f"gpu.xid.{number}" for number in numbers)
+
+
+_LINK_XIDS = _xids(45, 74, 144, 145, 146, 147, 148, 149, 150, 154)
+_MEMORY_XIDS = _xids(48, 63, 64, 92, 94, 95, 171, 172)
+# What nvidia-smi says of memory: the same errors that the kernel log tells of as XIDs.
+_MEMORY_HEALTH = tuple(
+    f"gpu.health.{word}"
+    for word in (
+        "ecc-uncorrectable",
+        "ecc-uncorrectable-ever",
+        "sram-threshold",
+        "unrepairable-memory",
+        "retirement-pending",
+        "retired-pages",
+        "remap-failure",
+        "remap-pending",
+        "remapped-rows",
+    )
+)
 
 RULES: tuple[Rule, ...] = (
-    # Peers call the IMEX of a node that is down unavailable; that it is down is the better answer.
-    Rule(("host.reachable",), ("nvlink.imex",), _same_node, (Status.UNKNOWN,)),
+    # A node that does not answer, or broke off, leaves unknowns behind; what it did say stands.
+    Rule(("host.reachable",), ("gpu.", "nvlink.", "infiniband.", "host.", "nccl."), _silent_there, (Status.UNKNOWN,)),
     # A driver that does not answer says nothing about links, ECC or the fabric either.
-    Rule(("gpu.driver",), ("gpu.", "nvlink."), _same_node, (Status.FAIL, Status.UNKNOWN)),
+    Rule(("gpu.driver",), ("gpu.", "nvlink."), _same_node, _FAIL_OR_UNKNOWN),
     # A GPU that is gone has no links, no fabric and no memory to judge.
     Rule(("gpu.count",), ("gpu.", "nvlink."), _about_the_missing),
-    Rule(("nvlink.links",), ("gpu.xid", "gpu.health.recovery-action", "nvlink.errors", "nvlink.fabric"), _same_part),
-    Rule(("infiniband.ports",), ("infiniband.counters", "infiniband.pkeys"), _same_part),
+    Rule(("nvlink.links",), (*_LINK_XIDS, "gpu.health.recovery-action", "nvlink.errors", "nvlink.fabric"), _same_part),
+    # A GPU that is in no fabric names no clique.
+    Rule(("nvlink.fabric",), ("nvlink.clique",), _same_node, _FAIL_OR_UNKNOWN),
+    Rule(("infiniband.ports",), ("infiniband.counters", "infiniband.pkeys"), _same_part, _FAIL_OR_UNKNOWN),
+    Rule(("infiniband.ports.port-count",), ("infiniband.counters.not-observable",), _same_node),
     Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.write-bw",), _same_rail),
     Rule(
         ("gpu.driver", "gpu.count", "nvlink.links", "nvlink.fabric", "nvlink.clique", "nvlink.imex", "gpu.xid"),
         ("nccl.",),
-        _anywhere,
-        (Status.FAIL, Status.UNKNOWN),
+        _in_the_launch,
+        _FAIL_OR_UNKNOWN,
     ),
-    Rule(("gpu.xid",), ("gpu.health.recovery-action",), _same_part),
+    Rule(("gpu.xid",), tuple(f"gpu.health.{w}" for w in ("recovery-action", "reset-required", "lost")), _same_part),
     # Counters and the kernel log tell of one memory error in two ways; the counters say which memory.
+    Rule(_MEMORY_HEALTH, _MEMORY_XIDS, _same_part, (Status.FAIL, Status.WARN)),
+    # nvidia-smi complains of the InfoROM on stderr whatever it is asked.
     Rule(
         ("gpu.health",),
-        tuple(f"gpu.xid.{number}" for number in (48, 63, 64, 92, 94, 95, 171, 172)),
-        _same_part,
+        ("nvlink.links.inforom-corrupt", "nvlink.errors.inforom-corrupt"),
+        _same_node,
         (Status.FAIL, Status.WARN),
     ),
-    # nvidia-smi complains of the InfoROM on stderr whatever it is asked.
-    Rule(("gpu.health",), ("nvlink.links.inforom-corrupt", "nvlink.errors.inforom-corrupt"), _same_node, _BAD),
-    Rule(("gpu.health",), ("nccl.",), _anywhere),
+    Rule(_MEMORY_HEALTH, ("nccl.",), _in_the_launch),
 )
 
 
@@ -93,7 +133,8 @@ def _matches(check: str, prefixes: Iterable[str]) -> bool:
 
 
 def attribute(findings: Sequence[Finding], rules: Sequence[Rule] = RULES) -> list[Finding]:
-    """The findings in the same order, with `caused_by` and `explains` filled in. The first rule that fits wins."""
+    """The findings in the same order, with `caused_by` and `explains` filled in. The first rule that fits wins; what
+    explains others and is explained itself hands them on, so that every `caused_by` names a finding that stands."""
     result = list(findings)
     explained_by: dict[int, int] = {}
     for rule in rules:
@@ -103,24 +144,41 @@ def attribute(findings: Sequence[Finding], rules: Sequence[Rule] = RULES) -> lis
             if f.status in rule.statuses and not f.caused_by and i not in explained_by and _matches(f.check, rule.root)
         ]
         for i, other in enumerate(result):
-            if other.status not in _BAD or other.caused_by or i in explained_by:
+            if other.status not in _BADNESS or other.caused_by or i in explained_by:
                 continue
             if not _matches(other.check, rule.explained):
                 continue
-            root = next((r for r in roots if r != i and r not in explained_by and rule.near(result[r], other)), None)
-            if root is not None and result[root].check != other.check:
+            root = next((r for r in roots if r not in explained_by and _explains(rule, result[r], other)), None)
+            if root is not None:
                 explained_by[i] = root
-    for i, root in explained_by.items():
-        result[i] = replace(result[i], caused_by=reference(result[root]))
-    for root in sorted(set(explained_by.values())):
-        explained = [result[i] for i, r in sorted(explained_by.items()) if r == root]
+    top = {i: _top(i, explained_by) for i in explained_by}
+    handed_on = {reference(result[i]): reference(result[root]) for i, root in top.items()}
+    for i, finding in enumerate(findings):
+        if i in top:
+            result[i] = replace(finding, caused_by=reference(findings[top[i]]))
+        elif finding.caused_by in handed_on:
+            result[i] = replace(finding, caused_by=handed_on[finding.caused_by])
+    for root in sorted(set(top.values())):
+        explained = [result[i] for i, r in sorted(top.items()) if r == root]
         texts = [*_texts(explained), *(text for finding in explained for text in finding.explains)]
         result[root] = replace(
             result[root],
-            explains=(*result[root].explains, *dict.fromkeys(texts)),
+            explains=tuple(dict.fromkeys((*result[root].explains, *texts))),
             action=_action(result[root], explained),
         )
     return result
+
+
+def _explains(rule: Rule, root: Finding, other: Finding) -> bool:
+    # One check does not explain itself: what it says of two parts are two faults.
+    return root.check != other.check and _BADNESS[root.status] >= _BADNESS[other.status] and rule.near(root, other)
+
+
+def _top(index: int, explained_by: Mapping[int, int]) -> int:
+    """The end of the chain. There are no cycles: what is explained is never taken as a root afterwards."""
+    while index in explained_by:
+        index = explained_by[index]
+    return index
 
 
 def _action(root: Finding, explained: Sequence[Finding]) -> Action:

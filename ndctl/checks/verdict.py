@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.errors import ExitCode
 from ndctl.model.findings import Finding, NodeResult, RackResult
-from ndctl.model.places import Node
-from ndctl.model.status import Status, Verdict, worst_status
+from ndctl.model.places import Node, Rack
+from ndctl.model.status import Action, Status, Verdict, worst_status
 
 REACHABLE = "host.reachable"
 PRESENT = "host.present"
@@ -41,7 +41,8 @@ def rack_verdict(
     degraded: warnings only · accepted.
 
     required: ids of checks whose skip or absence makes the rack incomplete, unless they are in `waived`
-    (switched off in the inventory). What a root cause explains is not counted again.
+    (switched off in the inventory); where none is left, nothing was looked at, which is incomplete too.
+    What a root cause explains is not counted again.
     """
     standing = [f for f in findings if not f.caused_by]
     if any(f.status is Status.FAIL for f in standing):
@@ -50,9 +51,10 @@ def rack_verdict(
         return Verdict.INCOMPLETE
     if any(f.status is Status.UNKNOWN for f in standing):
         return Verdict.INCOMPLETE
-    for check in required:
-        if check in waived:
-            continue
+    needed = [check for check in required if check not in waived]
+    if not needed:
+        return Verdict.INCOMPLETE
+    for check in needed:
         of_check = [f for f in findings if belongs(f.check, check)]
         if not of_check or any(f.status is Status.SKIP for f in of_check):
             return Verdict.INCOMPLETE
@@ -80,24 +82,55 @@ def exit_code(racks: Iterable[RackResult]) -> ExitCode:
     return ExitCode.OK
 
 
-def reachability(answers: Mapping[Node, NodeAnswer]) -> list[Finding]:
-    """A finding for each node that gave no usable answer; silence is unknown, never healthy and never broken."""
+def reachability(answers: Mapping[Node, NodeAnswer], asked: bool = True) -> list[Finding]:
+    """A finding for each node, so that silence is told: unknown, never healthy and never broken.
+
+    asked: whether nodes were asked anything; an answer without any result then says nothing (no `timeout` there,
+    no place to write), however well the connection went.
+    """
     findings = []
     for node, answer in answers.items():
         outcome = answer.outcome
-        if outcome.ok:
+        if outcome.ok and (answer.results or not asked):
             findings.append(
                 Finding(check=REACHABLE, status=Status.PASS, subject="SSH", node=node.name, message="answered")
             )
             continue
+        said = outcome.detail or ("it ran none of the commands" if outcome.ok else "no answer")
         findings.append(
             Finding(
                 check=REACHABLE,
                 status=Status.UNKNOWN,
                 subject="SSH",
                 node=node.name,
-                message=f"{outcome.kind.value}: {outcome.detail or 'no answer'}",
-                cause=outcome.hint,
+                message=f"answered, and told nothing: {said}" if outcome.ok else f"{outcome.kind.value}: {said}",
+                cause=outcome.hint or ("the image lacks a tool, or its disks are full" if outcome.ok else ""),
+                action=Action.FIX_IMAGE if outcome.ok else Action.INVESTIGATE,
+            )
+        )
+    return findings
+
+
+def presence(rack: Rack, answers: Mapping[Node, NodeAnswer]) -> list[Finding]:
+    """What of the rack could not even be asked: nodes that do not exist, and nodes nobody asked."""
+    findings = [
+        Finding(check=REACHABLE, status=Status.UNKNOWN, subject="SSH", node=node.name, message="was not asked")
+        for node in rack.nodes
+        if node not in answers
+    ]
+    if len(rack.nodes) < rack.expected_nodes or not rack.nodes:
+        findings.append(
+            Finding(
+                check=PRESENT,
+                status=Status.UNKNOWN,
+                subject=rack.name,
+                value=len(rack.nodes),
+                unit="nodes",
+                expected=str(rack.expected_nodes),
+                source="the inventory",
+                message=f"{len(rack.nodes)} of {rack.expected_nodes} nodes exist",
+                cause="not deployed, deallocated or deleted",
+                action=Action.INVESTIGATE,
             )
         )
     return findings

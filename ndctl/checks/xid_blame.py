@@ -15,6 +15,7 @@ from ndctl.model.status import Status
 from ndctl.parse.kernel_log import XidEvent
 
 WINDOW_S = 60.0
+_UPTIME = 1e8  # smaller figures are seconds since boot, larger ones of the calendar
 _LINK_EVENTS = range(144, 151)
 
 
@@ -31,6 +32,13 @@ class Seen:
     @property
     def first(self) -> XidEvent:
         return min(self.events, key=lambda e: e.seconds if e.seconds is not None else float("inf"))
+
+    @property
+    def last(self) -> XidEvent:
+        """The latest by time; by its place in the log where times cannot be read."""
+        return max(
+            enumerate(self.events), key=lambda e: (e[1].seconds if e[1].seconds is not None else float("-inf"), e[0])
+        )[1]
 
     @property
     def fatal(self) -> bool:
@@ -63,33 +71,80 @@ def is_root(seen: Seen) -> bool:
     return known is not None and (known.tier in (Tier.RESET, Tier.RESTART) or seen.xid in HARDWARE)
 
 
-def near(root: Seen, other: Seen) -> bool:
-    """Any two of their events within the window. Times that cannot be read are near nothing in another node."""
-    for one in root.events:
-        for two in other.events:
-            if one.seconds is None or two.seconds is None:
-                if root.node == other.node:
-                    return True
-            elif abs(one.seconds - two.seconds) <= WINDOW_S:
-                return True
-    return False
+def distance(root: Seen, other: Seen) -> float | None:
+    """Seconds between their closest events, None beyond the window. Times that cannot be read are near everything of
+    their own node, and nothing of another; nor are seconds since boot, which each node counts from its own."""
+    same = root.node == other.node
+    both = [
+        abs(one.seconds - two.seconds)
+        for one in root.events
+        for two in other.events
+        if one.seconds is not None and two.seconds is not None and (same or min(one.seconds, two.seconds) > _UPTIME)
+    ]
+    if not both:
+        return 0.0 if same else None
+    return min(both) if min(both) <= WINDOW_S else None
 
 
 def blame(all_seen: Sequence[Seen]) -> None:
-    """Set `cause` on what a root explains: link events and 45 anywhere in the rack, 154 and later XIDs on its GPU."""
+    """Set `cause` on what a root explains: link events and 45 anywhere in the rack, 154 and later XIDs on its GPU.
+
+    Of several roots the nearest is the cause: of the same GPU, else of the same node, else of the closest time.
+    """
     roots = [seen for seen in all_seen if is_root(seen)]
     for other in all_seen:
         if is_root(other):
             continue
-        same_gpu = [r for r in roots if (r.node, r.pci) == (other.node, other.pci) and near(r, other)]
-        if same_gpu:
-            other.cause = same_gpu[0]
-            continue
-        sympathetic = other.xid == 45 or other.xid in _LINK_EVENTS or other.xid == 154
-        link_roots = [r for r in roots if r.xid == 149 and near(r, other)]
-        same_node = [r for r in roots if r.node == other.node and near(r, other)]
-        if sympathetic and (link_roots or (same_node and other.xid in (45, 154))):
-            other.cause = (link_roots or same_node)[0]
+        fitting: list[tuple[bool, bool, float, int, Seen]] = []
+        for root in roots:
+            apart = distance(root, other)
+            if apart is not None and _can_cause(root, other):
+                fitting.append((root.node != other.node, root.pci != other.pci, apart, len(fitting), root))
+        if fitting:
+            other.cause = min(fitting)[-1]
+
+
+def _can_cause(root: Seen, other: Seen) -> bool:
+    if (root.node, root.pci) == (other.node, other.pci):
+        return True
+    if other.xid not in (45, 154) and other.xid not in _LINK_EVENTS:
+        return False
+    return root.xid == 149 or (root.node == other.node and other.xid in (45, 154))
+
+
+def is_link_event(seen: Seen) -> bool:
+    """An event of NVLink 5 that any GPU of the domain may show for a fault elsewhere."""
+    return seen.xid in _LINK_EVENTS and not is_root(seen)
+
+
+def rootless(all_seen: Sequence[Seen]) -> list[list[Seen]]:
+    """Link events of two or more nodes at one time that no root explains: the fault is elsewhere (a switch, or a node
+    that gave no log), and what several nodes see at once is none of theirs. Grouped by time, those without one last.
+    """
+    left = sorted(
+        (seen for seen in all_seen if is_link_event(seen) and seen.cause is None),
+        key=lambda seen: (_moment(seen) is None, _moment(seen) or 0.0),
+    )
+    groups: list[list[Seen]] = []
+    for seen in left:
+        if groups and _at_one_time(groups[-1][-1], seen):
+            groups[-1].append(seen)
+        else:
+            groups.append([seen])
+    return [group for group in groups if len({seen.node for seen in group}) > 1]
+
+
+def _at_one_time(one: Seen, two: Seen) -> bool:
+    first, second = _moment(one), _moment(two)
+    if first is None or second is None:
+        return first is second
+    return abs(second - first) <= WINDOW_S
+
+
+def _moment(seen: Seen) -> float | None:
+    """When it was first seen, on a clock that all nodes share; None where it tells no such time."""
+    seconds = seen.first.seconds
+    return seconds if seconds is not None and seconds > _UPTIME else None
 
 
 def status_of(seen: Seen) -> Status:
@@ -102,7 +157,7 @@ def status_of(seen: Seen) -> Status:
     if seen.xid in _LINK_EVENTS:
         return Status.FAIL if seen.fatal else Status.WARN
     if seen.xid == 154:
-        action = (seen.first.recovery or "").strip().lower()
+        action = (seen.last.recovery or "").strip().lower()
         return Status.PASS if action in ("none", "") else Status.FAIL
     if known.tier in (Tier.NOTICE, Tier.SUPPORT) or seen.xid == 94:
         return Status.WARN
@@ -113,7 +168,7 @@ def switch_plane(all_seen: Sequence[Seen]) -> dict[int, list[Seen]]:
     """Link index -> XIDs 149 on two or more nodes that each accuse the peer: the switch behind that link index."""
     by_link: dict[int, list[Seen]] = {}
     for seen in all_seen:
-        if seen.xid == 149 and seen.reasons and seen.reasons <= PEER:
+        if seen.xid == 149 and seen.cause is None and seen.reasons and seen.reasons <= PEER:
             for event in seen.events:
                 if event.nvlink is not None and event.nvlink.link is not None:
                     by_link.setdefault(event.nvlink.link, []).append(seen)

@@ -32,6 +32,6 @@ def counters(text: str) -> dict[Counter, int]:
     found: dict[Counter, int] = {}
     for path, value in lines(text):
         match = _COUNTER.search(path)
-        if match and value.isdigit():
+        if match and value.isascii() and value.isdigit():
             found[Counter(match["device"], int(match["port"]), match["name"])] = int(value)
     return found

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from ndctl.checks.base import Check, RackView
+from ndctl.checks.registry import catalogue
 from ndctl.checks.root_cause import attribute
 from ndctl.checks.summary import rack_facts
-from ndctl.checks.verdict import node_result, rack_verdict, reachability, usable
+from ndctl.checks.verdict import belongs, node_result, presence, rack_verdict, reachability, usable
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding, RackResult
 from ndctl.model.places import Node, Rack
-from ndctl.model.status import Status
+from ndctl.model.status import Action, Status
 from ndctl.profiles.schema import Profile
 
 
@@ -33,23 +35,16 @@ def judge_rack(
     disabled: check id -> reason; such a check is shown as skipped and is not asked of the rack
     """
     disabled = disabled or {}
-    findings: list[Finding] = list(reachability(answers))
+    in_force = [check for check in checks if check.id not in disabled]
+    asked = any(check.commands for check in in_force)
+    findings: list[Finding] = [*presence(rack, answers), *reachability(answers, asked)]
     view = RackView(rack.name, rack.expected_nodes, answers)
-    for check in checks:
-        if check.id in disabled:
-            findings.append(
-                Finding(
-                    check=check.id, status=Status.SKIP, subject=rack.name, message=f"switched off: {disabled[check.id]}"
-                )
-            )
-            continue
-        if check.judge_node is not None:
-            for answer in answers.values():
-                if answer.outcome.ok or answer.results:
-                    findings.extend(check.judge_node(answer, profile))
-        if check.judge_rack is not None:
-            findings.extend(check.judge_rack(view, profile))
-    findings.extend(f for f in active if f.check not in disabled)
+    findings += [_switched_off(rack, check, disabled[check]) for check in disabled if _meant(check, checks)]
+    if not in_force and not active_required:
+        findings.append(_nothing_asked(rack))
+    for check in in_force:
+        findings += _said_by(check, view, profile)
+    findings += [f for f in active if not any(belongs(f.check, check) for check in disabled)]
     findings = attribute(findings)
     nodes = [node_result(node, answers.get(node), findings) for node in rack.nodes]
     required = [check.id for check in checks if check.required] + list(active_required)
@@ -64,4 +59,59 @@ def judge_rack(
         expected_nodes=rack.expected_nodes,
         facts=rack_facts(view, findings, profile),
         seconds=seconds,
+    )
+
+
+def _meant(check: str, checks: Sequence[Check]) -> bool:
+    """Whether a check that is switched off would have been asked: of the passive ones, those that are chosen."""
+    passive = {one.id for one in catalogue()}
+    return check not in passive or any(one.id == check for one in checks)
+
+
+def _nothing_asked(rack: Rack) -> Finding:
+    return Finding(
+        check="host.asked",
+        status=Status.UNKNOWN,
+        subject=rack.name,
+        message="no check is left to ask: what was chosen is of another level, or switched off",
+        cause="--only and --level leave no check, or disabled_checks names all of them",
+        action=Action.FIX_INVENTORY,
+    )
+
+
+def _switched_off(rack: Rack, check: str, reason: str) -> Finding:
+    return Finding(check=check, status=Status.SKIP, subject=rack.name, message=f"switched off: {reason}")
+
+
+def _said_by(check: Check, view: RackView, profile: Profile) -> list[Finding]:
+    """One check's findings. A node of which it says nothing, or an error of its own, is unknown and costs no other
+    check its answer."""
+    findings: list[Finding] = []
+    for node, answer in view.answers.items() if check.judge_node is not None else ():
+        # Of a node without any result `host.reachable` says all there is to say.
+        if answer.results and check.judge_node is not None:
+            said = _guarded(check, partial(check.judge_node, answer, profile), node.name)
+            findings += said or [_unjudged(check, node.name, "the check says nothing about this node")]
+    if check.judge_rack is not None:
+        findings += _guarded(check, partial(check.judge_rack, view, profile), "", view.name)
+    return findings
+
+
+def _guarded(check: Check, judge: Callable[[], Sequence[Finding]], node: str, rack: str = "") -> list[Finding]:
+    try:
+        return list(judge())
+    except Exception as error:
+        # Somebody waits for the answer about all the other racks; that this one part was not judged is told, loudly.
+        return [_unjudged(check, node, f"ndctl failed to judge it ({type(error).__name__}: {error})", rack)]
+
+
+def _unjudged(check: Check, node: str, why: str, rack: str = "") -> Finding:
+    return Finding(
+        check=check.id,
+        status=Status.UNKNOWN,
+        subject=rack or check.id,
+        node=node,
+        message=why,
+        cause="a fault of ndctl, or a text it has never met: please report it with the run's raw texts",
+        action=Action.INVESTIGATE,
     )

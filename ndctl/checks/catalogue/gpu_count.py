@@ -35,13 +35,14 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     bus = _on_bus(answer)
     listed = [short_pci(gpu.pci) for gpu in facts.gpus] if facts else []
     raw = evidence(answer, commands.NVIDIA_SMI_XML)
+    result = answer.results[commands.NVIDIA_SMI_XML.id]
     if not listed:
-        result = answer.results[commands.NVIDIA_SMI_XML.id]
         said = next((line.strip() for line in (result.stdout + "\n" + result.stderr).splitlines() if line.strip()), "")
+        looked = bool(bus) or "no devices were found" in (result.stdout + result.stderr).lower()
         return [
             Finding(
                 check="gpu.driver",
-                status=Status.FAIL if bus else Status.UNKNOWN,
+                status=Status.FAIL if looked else Status.UNKNOWN,
                 subject="NVIDIA driver",
                 node=answer.node.name,
                 value=0,
@@ -55,6 +56,24 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
                 health_category=_CATEGORY,
             )
         ]
+    if len(listed) < wanted.value and facts is not None and (facts.cut or result.truncated):
+        return [
+            Finding(
+                check=_ID,
+                status=Status.UNKNOWN,
+                subject="GPUs",
+                node=answer.node.name,
+                value=len(listed),
+                unit="GPUs listed",
+                expected=str(wanted.value),
+                source=wanted.origin,
+                message=f"nvidia-smi's listing breaks off after {len(listed)} GPUs: nothing is known of the others",
+                action=Action.INVESTIGATE,
+                evidence=raw,
+            )
+        ]
+    # Where a listed GPU tells no address, which one is missing can't be told from the bus either.
+    lost = [address for address in bus if address not in listed] if all(listed) else []
     findings = [
         Finding(
             check=_ID,
@@ -71,12 +90,16 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
             evidence=raw,
             health_category=_CATEGORY,
         )
-        for address in bus
-        if address not in listed and len(listed) < wanted.value
+        for address in lost[: max(0, wanted.value - len(listed))]
     ]
     gone = wanted.value - len(listed) - len(findings)
     if gone > 0:
-        seen = f"{len(bus)} on the PCI bus" if bus else "the PCI bus could not be read"
+        if not bus:
+            seen = "and the PCI bus could not be read"
+        elif len(bus) < wanted.value:
+            seen = f"{len(bus)} on the PCI bus: the hardware is gone from the bus"
+        else:
+            seen = f"{len(bus)} on the PCI bus: one of them fell off the driver"
         findings.append(
             Finding(
                 check=_ID,
@@ -87,7 +110,7 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
                 unit="GPUs listed",
                 expected=str(wanted.value),
                 source=wanted.origin,
-                message=f"{len(listed)} of {wanted.value} GPUs are listed, {seen}: the hardware is gone from the bus",
+                message=f"{len(listed)} of {wanted.value} GPUs are listed, {seen}",
                 cause="a dead GPU, or one that was not given to this VM",
                 action=Action.REPLACE_AND_REPORT,
                 evidence=raw,
@@ -111,6 +134,8 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
                 evidence=raw,
             )
         )
+    findings += _without_file(answer, len(listed))
+    on_bus = f"{len(bus)} on the PCI bus" if bus else "the PCI bus could not be read"
     return findings or [
         Finding(
             check=_ID,
@@ -119,8 +144,32 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
             node=answer.node.name,
             value=len(listed),
             unit="GPUs",
-            message=f"{len(listed)} GPUs listed, {len(bus)} on the PCI bus",
+            message=f"{len(listed)} GPUs listed, {on_bus}",
             evidence=raw,
+        )
+    ]
+
+
+def _without_file(answer: NodeAnswer, listed: int) -> list[Finding]:
+    """Fewer device files than GPUs; none at all says nothing, since they are made at first use."""
+    result = answer.results.get(commands.GPU_DEVICE_FILES.id)
+    files = len(result.stdout.split()) if result is not None and result.exit_code == 0 else 0
+    if not 0 < files < listed:
+        return []
+    return [
+        Finding(
+            check=f"{_ID}.device-files",
+            status=Status.WARN,
+            subject="device files",
+            node=answer.node.name,
+            value=files,
+            unit="files /dev/nvidiaN",
+            expected=str(listed),
+            source="nvidia-smi of the same node",
+            message=f"{files} device files for {listed} GPUs: programs will not see them all",
+            cause="the driver or nvidia-modprobe did not make them",
+            action=Action.REBOOT,
+            evidence=evidence(answer, commands.GPU_DEVICE_FILES),
         )
     ]
 

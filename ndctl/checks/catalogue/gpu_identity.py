@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
-from ndctl.checks.from_text import common
 from ndctl.checks.gpus import gpus_of, subject
+from ndctl.checks.majority import camps, majority
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
 from ndctl.profiles.schema import Profile
@@ -19,7 +19,9 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     number = 0
     for node, answer in view.answers.items():
         facts = gpus_of(answer)
-        if facts is None:
+        if facts is None or not facts.gpus:
+            if answer.results:
+                findings.append(_nameless(node.name, "GPUs"))
             continue
         versions["driver"][(node.name, "NVIDIA driver")] = facts.driver_version or ""
         versions["CUDA"][(node.name, "CUDA")] = facts.cuda_version or ""
@@ -27,6 +29,8 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             number += 1
             versions["VBIOS"][(node.name, subject(gpu))] = gpu.vbios or ""
             wanted = profile.gpu.name
+            if not gpu.name:
+                findings.append(_nameless(node.name, subject(gpu)))
             if gpu.name and wanted.value.lower() not in gpu.name.lower():
                 findings.append(
                     Finding(
@@ -44,9 +48,12 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
                     )
                 )
     for what, values in versions.items():
-        usual = common(list(values.values()))
-        for (node_name, part), value in values.items():
-            if value and value != usual:
+        told = {key: value for key, value in values.items() if value}
+        usual = majority(told.values(), len(values))
+        if usual is None and len(set(told.values())) > 1:
+            findings.append(_split(view, what, {f"{name} {part}": value for (name, part), value in told.items()}))
+        for (node_name, part), value in told.items():
+            if usual is not None and value != usual:
                 findings.append(
                     Finding(
                         check=f"{_ID}.mixed",
@@ -63,8 +70,9 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
                     )
                 )
     if not number:
-        return [Finding(check=_ID, status=Status.UNKNOWN, subject=view.name, message="no GPU was listed anywhere")]
-    driver = common(list(versions["driver"].values()))
+        nothing = Finding(check=_ID, status=Status.UNKNOWN, subject=view.name, message="no GPU was listed anywhere")
+        return findings or [nothing]
+    driver = next((value for value in versions["driver"].values() if value), "")
     return findings or [
         Finding(
             check=_ID,
@@ -75,6 +83,32 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             message=f"{number} {profile.gpu.name.value}, driver {driver or 'unknown'}",
         )
     ]
+
+
+def _nameless(node: str, part: str) -> Finding:
+    return Finding(
+        check=_ID,
+        status=Status.UNKNOWN,
+        subject=part,
+        node=node,
+        message="nvidia-smi does not tell what kind of GPU this is",
+        action=Action.INVESTIGATE,
+        evidence=f"{node}/{commands.NVIDIA_SMI_XML.id}",
+    )
+
+
+def _split(view: RackView, what: str, told: dict[str, str]) -> Finding:
+    return Finding(
+        check=f"{_ID}.mixed",
+        status=Status.WARN,
+        subject=f"{view.name} {what}",
+        value=len(set(told.values())),
+        unit="versions",
+        expected="one",
+        message=f"{what} is split, and no version has the majority: {camps(told)}",
+        cause="an update that reached only a part of the rack",
+        action=Action.REIMAGE if what != "VBIOS" else Action.INVESTIGATE,
+    )
 
 
 CHECK = Check(

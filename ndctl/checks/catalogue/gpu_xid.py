@@ -4,13 +4,25 @@ kernel log was readable."""
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
 from ndctl.checks.from_text import unusable
 from ndctl.checks.gpus import gpus_of, short_pci, subject
+from ndctl.checks.root_cause import reference
 from ndctl.checks.texts.xids import CATEGORY, SOURCE, XIDS, link_down_cause
-from ndctl.checks.xid_blame import Seen, blame, gather, is_root, status_of, switch_plane
+from ndctl.checks.xid_blame import (
+    Seen,
+    blame,
+    distance,
+    gather,
+    is_link_event,
+    is_root,
+    rootless,
+    status_of,
+    switch_plane,
+)
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
@@ -33,52 +45,108 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     findings: list[Finding] = []
     by_node: dict[str, list[tuple[str, XidEvent]]] = {}
     subjects: dict[tuple[str, str], str] = {}
+    unread = 0
+    late = 0
     for node, answer in view.answers.items():
-        if not answer.outcome.ok and not answer.results:
-            continue
-        missing = unusable(_ID, answer, commands.KERNEL_LOG) or _unreadable(answer)
+        missing = _unread(answer) if answer.results else None
         if missing:
             findings.append(missing)
+        unread += missing is not None or not answer.results
+        result = answer.results.get(commands.KERNEL_LOG.id)
+        if result is None or not result.stdout:
             continue
-        log = _log(answer)
+        # What a log that was cut short does show is judged all the same.
+        log = _read(result.stdout, result.stderr)
         facts = gpus_of(answer)
         for gpu in facts.gpus if facts else ():
             subjects[(node.name, _bare(short_pci(gpu.pci)))] = subject(gpu)
         by_node[node.name] = [(_bare(short_pci(event.pci)), event) for event in log.xids]
-        for text in log.fell_off_bus:
-            if not any(event.xid == 79 for event in log.xids):
-                findings.append(_fell_off(node.name, text))
+        late += log.booted is None
+        gone = [_bare(short_pci(event.pci)) for event in log.xids if event.xid == 79]
+        findings += [
+            _fell_off(node.name, text)
+            for text in log.fell_off_bus
+            if not any(pci.endswith(_bare(short_pci(text))) for pci in gone)
+        ]
     seen = gather(by_node)
     blame(seen)
+    outer, elsewhere = _from_elsewhere(view, seen, unread + max(0, view.expected_nodes - len(view.answers)))
     explained: dict[int, Counter[int]] = {}
     for one in seen:
         if one.cause is not None:
             explained.setdefault(id(one.cause), Counter())[one.xid] += 1
     for one in seen:
         part = subjects.get((one.node, one.pci), f"GPU at {one.pci}")
-        findings.append(_finding(one, part, subjects, explained.get(id(one), Counter())))
-    for link, found in sorted(switch_plane(seen).items()):
-        findings.append(_plane(view, link, found))
-    if by_node and not any(f.status in (Status.FAIL, Status.WARN) for f in findings):
-        number = sum(len(events) for events in by_node.values())
-        findings.append(
-            Finding(
-                check=_ID,
-                status=Status.PASS,
-                subject=view.name,
-                value=number,
-                unit="XIDs",
-                message=f"{number} XIDs of the hardware's or NVLink's kind in {len(by_node)} kernel logs of this boot"
-                if number
-                else f"no XID in {len(by_node)} kernel logs of this boot",
-            )
-        )
+        cause = f"{_ID}.{one.cause.xid}@{one.cause.node}" if one.cause is not None else outer.get(id(one), "")
+        findings.append(_finding(one, part, cause, explained.get(id(one), Counter())))
+    findings += elsewhere
+    read = len(by_node) - sum(1 for f in findings if f.check == _ID and f.node in by_node)
+    if read and not any(f.status in (Status.FAIL, Status.WARN) for f in findings):
+        findings.append(_clean(view, seen, read, late))
     return findings
 
 
-def _log(answer: NodeAnswer) -> KernelLog:
-    result = answer.results[commands.KERNEL_LOG.id]
-    return parse(result.stdout, result.stderr)
+@lru_cache(maxsize=2048)
+def _read(text: str, stderr: str) -> KernelLog:
+    """A rack is judged more than once in a run, and its logs are long."""
+    return parse(text, stderr)
+
+
+def _clean(view: RackView, seen: list[Seen], read: int, late: int) -> Finding:
+    number = sum(len(one.events) for one in seen)
+    what = f"{number} XIDs, none of the hardware's or NVLink's kind," if number else "no XID"
+    since = f" ({late} of them no longer reach back to the boot)" if late else ""
+    return Finding(
+        check=_ID,
+        status=Status.PASS,
+        subject=view.name,
+        value=number,
+        unit="XIDs",
+        message=f"{what} in {read} kernel logs of this boot{since}",
+    )
+
+
+def _from_elsewhere(view: RackView, seen: list[Seen], unread: int) -> tuple[dict[int, str], list[Finding]]:
+    """Findings of the rack for what no GPU here is the root of, and which events (by identity) they explain."""
+    outer: dict[int, str] = {}
+    findings: list[Finding] = []
+    for link, found in sorted(switch_plane(seen).items()):
+        finding = _plane(view, link, found)
+        findings.append(finding)
+        for one in seen:
+            near = any(one is other or distance(other, one) is not None for other in found)
+            if one.cause is None and near and (is_link_event(one) or one.xid == 154):
+                outer.setdefault(id(one), reference(finding))
+    for group in rootless([one for one in seen if id(one) not in outer]):
+        finding = _no_root(view, group, unread)
+        findings.append(finding)
+        outer.update({id(one): reference(finding) for one in group})
+        for one in seen:
+            if one.xid == 154 and one.cause is None and any(distance(other, one) is not None for other in group):
+                outer.setdefault(id(one), reference(finding))
+    return outer, findings
+
+
+def _no_root(view: RackView, group: list[Seen], unread: int) -> Finding:
+    nodes = sorted({one.node for one in group})
+    gpus = {(one.node, one.pci) for one in group}
+    numbers = ", ".join(map(str, sorted({one.xid for one in group})))
+    fatal = any(one.fatal for one in group)
+    when = f" at {group[0].first.time}" if group[0].first.time else ""
+    return Finding(
+        check=f"{_ID}.no-root",
+        status=(Status.UNKNOWN if unread else Status.FAIL) if fatal else Status.WARN,
+        subject=f"{view.name} NVLink{when}",
+        value=len(gpus),
+        unit="GPUs",
+        source=SOURCE,
+        message=f"XID {numbers} on {len(gpus)} GPUs of {len(nodes)} nodes ({', '.join(nodes[:4])}), no root among them",
+        cause=f"the root is elsewhere: a switch, or one of {unread} nodes whose kernel log is not here"
+        if unread
+        else "the root is elsewhere: a switch tray, or a GPU that logged nothing",
+        action=Action.INVESTIGATE,
+        health_category="Resource.Hpc.Unhealthy.NvLink" if fatal and not unread else "",
+    )
 
 
 def _bare(pci: str) -> str:
@@ -86,26 +154,36 @@ def _bare(pci: str) -> str:
     return pci.partition(".")[0]
 
 
-def _unreadable(answer: NodeAnswer) -> Finding | None:
-    log = _log(answer)
+def _unread(answer: NodeAnswer) -> Finding | None:
+    """A finding where the absence of XIDs proves nothing: no log, no right to read it, or only its beginning."""
+    missing = unusable(_ID, answer, commands.KERNEL_LOG)
+    if missing:
+        return missing
     result = answer.results[commands.KERNEL_LOG.id]
-    if log.lines and log.shaped:
+    log = _read(result.stdout, result.stderr)
+    cause = "the login user may not read it: sudo without a password, or the group adm or systemd-journal"
+    if result.truncated:
+        why = f"only the first {commands.KERNEL_LOG.cap_bytes // 10**6} MB of the kernel log were taken"
+        cause = "something floods the kernel log; what came later is not here"
+    elif log.lines and log.shaped:
         return None
-    said = next(iter((result.stderr or result.stdout).strip().splitlines()), "it is empty")
+    else:
+        said = next(iter((result.stderr or result.stdout).strip().splitlines()), "it is empty")
+        why = f"the kernel log could not be read, so the absence of XIDs proves nothing: {said[:160]}"
     return Finding(
         check=_ID,
         status=Status.UNKNOWN,
         subject="kernel log",
         node=answer.node.name,
-        message=f"the kernel log could not be read, so the absence of XIDs proves nothing: {said[:160]}",
-        cause="the login user may not read it: sudo without a password, or the group adm or systemd-journal",
-        action=Action.FIX_IMAGE,
+        message=why,
+        cause=cause,
+        action=Action.INVESTIGATE if result.truncated else Action.FIX_IMAGE,
         evidence=f"{answer.node.name}/{commands.KERNEL_LOG.id}",
     )
 
 
-def _finding(one: Seen, part: str, subjects: dict[tuple[str, str], str], explained: Counter[int]) -> Finding:
-    first = one.first
+def _finding(one: Seen, part: str, caused_by: str, explained: Counter[int]) -> Finding:
+    first = one.first if one.xid != 154 else one.last
     known = XIDS.get(one.xid)
     link = first.nvlink.link if first.nvlink else None
     count = f" ×{len(one.events)}" if len(one.events) > 1 else ""
@@ -119,10 +197,6 @@ def _finding(one: Seen, part: str, subjects: dict[tuple[str, str], str], explain
     if first.recovery:
         what += f": {first.recovery}"
     status = status_of(one)
-    cause_ref = ""
-    if one.cause is not None:
-        root = subjects.get((one.cause.node, one.cause.pci), f"GPU at {one.cause.pci}")
-        cause_ref = f"{_ID}@{one.cause.node} {root}"
     return Finding(
         check=f"{_ID}.{one.xid}",
         status=status,
@@ -137,7 +211,7 @@ def _finding(one: Seen, part: str, subjects: dict[tuple[str, str], str], explain
         action=_action(one) if status is not Status.PASS else Action.NONE,
         evidence=f"{one.node}/{commands.KERNEL_LOG.id}",
         health_category=CATEGORY.get(one.xid, "") if status is Status.FAIL else "",
-        caused_by=cause_ref,
+        caused_by=caused_by,
         explains=tuple(
             f"XID {xid} on {number} GPU{'s' if number > 1 else ''}" for xid, number in sorted(explained.items())
         ),
@@ -146,7 +220,7 @@ def _finding(one: Seen, part: str, subjects: dict[tuple[str, str], str], explain
 
 def _action(one: Seen) -> Action:
     if one.xid == 154:
-        return _RECOVERY.get((one.first.recovery or "").strip().lower(), Action.INVESTIGATE)
+        return _RECOVERY.get((one.last.recovery or "").strip().lower(), Action.INVESTIGATE)
     known = XIDS.get(one.xid)
     if one.xid == 149 and is_root(one):
         return Action.REPLACE_AND_REPORT
@@ -157,7 +231,7 @@ def _fell_off(node: str, text: str) -> Finding:
     return Finding(
         check=f"{_ID}.fell-off-bus",
         status=Status.FAIL,
-        subject=f"GPU at {text}" if ":" in text else "GPU",
+        subject=f"GPU at {_bare(short_pci(text))}" if ":" in text else "GPU",
         node=node,
         message=f"a GPU has fallen off the bus: {text}",
         source=SOURCE,

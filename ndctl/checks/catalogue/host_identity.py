@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
-from ndctl.checks.from_text import common, evidence, unusable
+from ndctl.checks.from_text import evidence, unusable
+from ndctl.checks.majority import camps, majority
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
@@ -44,14 +45,15 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     if machine and machine != _MACHINE[profile.azure.architecture]:
         bad("architecture", machine, _MACHINE[profile.azure.architecture], f"profile {profile.name}")
     cpus = facts.get("cpus", "")
-    if cpus.isdigit() and int(cpus) != profile.azure.vcpus.value:
+    if _number(cpus) and int(cpus) != profile.azure.vcpus.value:
         bad("vCPUs", cpus, str(profile.azure.vcpus.value), profile.azure.vcpus.origin)
     memory = facts.get("memory_kb", "")
     host = profile.host
-    if memory.isdigit() and abs(int(memory) / host.memory_kb.value - 1) > host.memory_tolerance.value:
+    if _number(memory) and abs(int(memory) / host.memory_kb.value - 1) > host.memory_tolerance.value:
         expected = f"{host.memory_kb.value} kB ± {host.memory_tolerance.value:.0%}"
         bad("memory", f"{memory} kB", expected, host.memory_kb.origin)
-    unread = [name for name in ("machine", "cpus", "memory_kb", "boot_id") if name not in facts]
+    unread = [name for name in ("machine", "boot_id") if name not in facts]
+    unread += [name for name in ("cpus", "memory_kb") if not _number(facts.get(name, ""))]
     if unread:
         findings.append(
             Finding(
@@ -75,13 +77,32 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     ]
 
 
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     kernels = {
         node.name: key_values.parse(answer.results[commands.IDENTITY.id].stdout).get("kernel", "")
         for node, answer in view.answers.items()
         if commands.IDENTITY.id in answer.results
     }
-    usual = common(list(kernels.values()))
+    told = {node: kernel for node, kernel in kernels.items() if kernel}
+    usual = majority(told.values(), len(kernels))
+    if usual is None and len(set(told.values())) > 1:
+        return [
+            Finding(
+                check=f"{_ID}.kernel",
+                status=Status.WARN,
+                subject=f"{view.name} kernel",
+                value=len(set(told.values())),
+                unit="kernels",
+                expected="one",
+                message=f"the kernel is split, and none has the majority: {camps(told)}",
+                cause="an update that reached only a part of the rack",
+                action=Action.REIMAGE,
+            )
+        ]
     return [
         Finding(
             check=f"{_ID}.kernel",
@@ -96,8 +117,8 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             action=Action.REIMAGE,
             evidence=f"{node}/{commands.IDENTITY.id}",
         )
-        for node, kernel in kernels.items()
-        if kernel and kernel != usual
+        for node, kernel in told.items()
+        if usual is not None and kernel != usual
     ]
 
 

@@ -14,8 +14,17 @@ from ndctl.parse.sysfs_listing import Counter, counters
 from ndctl.profiles.schema import Profile
 
 _ID = "infiniband.counters"
-# A counter at the end of its width counts no more: 32, 16 and 8 bits, and the 4 bits of two old ones.
-_PEGGED = {2**32 - 1, 2**16 - 1, 2**8 - 1}
+# The classic counters stop at the end of their width; newer adapters count in 64 bits beyond these values.
+# Source: InfiniBand specification, PortCounters.
+_BITS = {
+    "symbol_error": 16,
+    "link_error_recovery": 8,
+    "link_downed": 8,
+    "port_rcv_errors": 16,
+    "port_xmit_discards": 16,
+    "local_link_integrity_errors": 4,
+    "excessive_buffer_overrun_errors": 4,
+}
 
 
 def delta(before: int, after: int) -> int:
@@ -55,14 +64,18 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
         found = _judge_counter(key, before[key], after[key], profile, answer, raw)
         if found:
             findings.append(found)
-    ports = {(key.device, key.port) for key in watched}
+    ports = {(key.device, key.port) for key in watched & set(before)}
+    if len(ports) < profile.infiniband.ports.value:
+        findings.append(_blind(len(ports), profile, answer, raw))
+    hidden = sorted(set(profile.infiniband.counter_limits) - {key.name for key in watched})
+    unseen = f"; not shown here: {', '.join(hidden)}" if hidden else ""
     return findings or [
         Finding(
             check=_ID,
             status=Status.PASS,
             subject="counters",
             node=answer.node.name,
-            message=f"no error counter of {len(ports)} ports grew beyond its limit",
+            message=f"no error counter of {len(ports)} ports grew beyond its limit{unseen}",
             evidence=raw,
         )
     ]
@@ -73,7 +86,7 @@ def _judge_counter(
 ) -> Finding | None:
     limit = profile.infiniband.counter_limits[key.name]
     grown = delta(before, after)
-    if after in _PEGGED and after == before:
+    if after == before and after in (2 ** _BITS.get(key.name, 32) - 1, 2**32 - 1):
         return Finding(
             check=f"{_ID}.pegged",
             status=Status.UNKNOWN,
@@ -100,6 +113,25 @@ def _judge_counter(
         action=Action.WATCH,
         evidence=raw,
         health_category="Resource.Hpc.Unhealthy.IBPerformance",
+    )
+
+
+def _blind(ports: int, profile: Profile, answer: NodeAnswer, raw: str) -> Finding:
+    """Of a port whose counters could not be read twice nothing is known."""
+    wanted = profile.infiniband.ports
+    return Finding(
+        check=f"{_ID}.not-observable",
+        status=Status.UNKNOWN,
+        subject="counters",
+        node=answer.node.name,
+        value=ports,
+        unit="ports",
+        expected=str(wanted.value),
+        source=wanted.origin,
+        message=f"only {ports} of {wanted.value} ports show error counters",
+        cause="a port is missing, or its driver hides its counters",
+        action=Action.INVESTIGATE,
+        evidence=raw,
     )
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
-from ndctl.checks.from_text import common, node_judge
+from ndctl.checks.catalogue.infiniband_counters import is_ours
+from ndctl.checks.from_text import evidence, node_judge
+from ndctl.checks.majority import camps, majority
 from ndctl.checks.texts.ib_sysfs import JUDGE
+from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
 from ndctl.parse.ib_sysfs import parse
@@ -27,9 +30,12 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
                 seen.setdefault(("board id", port.device), {})[node.name] = port.board_id
     findings = []
     for (what, device), by_node in sorted(seen.items()):
-        usual = common(list(by_node.values()))
-        for node_name, value in by_node.items():
-            if value and usual and value != usual:
+        told = {node_name: value for node_name, value in by_node.items() if value}
+        usual = majority(told.values(), len(by_node))
+        if usual is None and len(set(told.values())) > 1:
+            findings.append(_split(view, what, device, told))
+        for node_name, value in told.items():
+            if usual is not None and value != usual:
                 findings.append(
                     Finding(
                         check=f"{_ID}.mixed",
@@ -48,13 +54,53 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     return findings
 
 
+def _split(view: RackView, what: str, device: str, told: dict[str, str]) -> Finding:
+    return Finding(
+        check=f"{_ID}.mixed",
+        status=Status.WARN,
+        subject=f"{view.name} {device} {what}",
+        value=len(set(told.values())),
+        unit="versions",
+        expected="one",
+        message=f"{what} of {device} is split, and no version has the majority: {camps(told)}",
+        cause="an update that reached only a part of the rack",
+        action=Action.INVESTIGATE,
+    )
+
+
+# Partition keys of one node alone are judged too, but belong to the check that compares them.
+_judge_text = node_judge(_ID, JUDGE, commands.IB_SYSFS, keep=lambda finding: "pkey" not in finding.check)
+
+
+def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
+    findings = _judge_text(answer, profile)
+    if findings:
+        return findings
+    ports = [p for p in parse(answer.results[commands.IB_SYSFS.id].stdout).ports if is_ours(p.device, profile)]
+    active = sum(1 for port in ports if port.state == "Active")
+    complete = active == len(ports) == profile.infiniband.ports.value
+    return [
+        Finding(
+            check=_ID,
+            status=Status.PASS if complete else Status.UNKNOWN,
+            subject=f"{len(ports)} ports",
+            node=answer.node.name,
+            value=active,
+            unit="ports active",
+            expected=str(profile.infiniband.ports.value),
+            source=profile.infiniband.ports.origin,
+            message=f"{active} of {len(ports)} InfiniBand ports Active",
+            evidence=evidence(answer, commands.IB_SYSFS),
+        )
+    ]
+
+
 CHECK = Check(
     id=_ID,
     group=Group.INFINIBAND,
     level=Level.QUICK,
     title="InfiniBand ports are Active and LinkUp at the promised rate, with one firmware across the rack",
     commands=(commands.IB_SYSFS,),
-    # Partition keys of one node alone are judged too, but belong to the check that compares them.
-    judge_node=node_judge(_ID, JUDGE, commands.IB_SYSFS, keep=lambda finding: "pkey" not in finding.check),
+    judge_node=_judge_node,
     judge_rack=_judge_rack,
 )

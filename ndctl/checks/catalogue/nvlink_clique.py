@@ -7,6 +7,7 @@ from collections import Counter
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
 from ndctl.checks.gpus import gpus_of, subject
+from ndctl.checks.majority import camps, majority
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
 from ndctl.model.status import Action, Group, Level, Status
@@ -29,17 +30,22 @@ def clique_of(gpu: Gpu) -> tuple[str, str] | None:
 
 def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     seen: dict[tuple[Node, int], tuple[Gpu, tuple[str, str]]] = {}
+    findings: list[Finding] = []
     for node, answer in view.answers.items():
         facts = gpus_of(answer)
-        for gpu in facts.gpus if facts else ():
-            clique = clique_of(gpu)
-            if clique:
-                seen[(node, gpu.index)] = (gpu, clique)
+        gpus = facts.gpus if facts else ()
+        named = {(node, gpu.index): (gpu, clique) for gpu in gpus if (clique := clique_of(gpu))}
+        seen.update(named)
+        if answer.results and (len(named) < len(gpus) or not gpus):
+            findings.append(_unnamed(node.name, len(gpus) - len(named), len(gpus)))
     if not seen:
-        return [Finding(check=_ID, status=Status.UNKNOWN, subject=view.name, message="no GPU names a clique")]
+        return findings or [_nothing(view)]
     counts = Counter(clique for _, clique in seen.values())
-    usual = min(counts, key=lambda clique: (-counts[clique], clique))
-    findings = []
+    usual = majority(counts.elements(), view.expected_nodes * profile.gpu.count.value)
+    if len(counts) > 1 and usual is None:
+        return [*findings, _split(view, {node.name: "/".join(clique) for (node, _), (_, clique) in seen.items()})]
+    if usual is None:
+        usual = next(iter(counts))
     for (node, _), (gpu, clique) in seen.items():
         if clique != usual:
             same_fabric = clique[0] == usual[0]
@@ -75,6 +81,40 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             )
         )
     return findings
+
+
+def _unnamed(node: str, silent: int, of: int) -> Finding:
+    return Finding(
+        check=_ID,
+        status=Status.UNKNOWN,
+        subject="GPUs",
+        node=node,
+        value=of - silent,
+        unit="GPUs",
+        message=f"{silent} of {of} GPUs name no clique" if of else "no GPU is listed, so no clique is known",
+        action=Action.INVESTIGATE,
+        evidence=f"{node}/{commands.NVIDIA_SMI_XML.id}",
+    )
+
+
+def _nothing(view: RackView) -> Finding:
+    return Finding(check=_ID, status=Status.UNKNOWN, subject=view.name, message="no GPU names a clique")
+
+
+def _split(view: RackView, cliques: dict[str, str]) -> Finding:
+    return Finding(
+        check=f"{_ID}.split",
+        status=Status.FAIL,
+        subject=view.name,
+        value=len(set(cliques.values())),
+        unit="cliques",
+        expected="one",
+        source=_SOURCE,
+        message=f"the rack is split, and no clique has the majority of its GPUs: {camps(cliques)}",
+        cause="an NVLink partition that divides the rack, or VMs of two racks in one scale set",
+        action=Action.INVESTIGATE,
+        health_category="Resource.Hpc.Unhealthy.NvLink",
+    )
 
 
 CHECK = Check(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ndctl.checks import commands
 from ndctl.checks.base import Check
 from ndctl.checks.from_text import evidence, node_judge, unusable
-from ndctl.checks.gpus import gpus_of, named
+from ndctl.checks.gpus import gpus_of, named, subject
 from ndctl.checks.texts.gpu_fabric import registered
 from ndctl.checks.texts.nvidia_smi_xml import JUDGE
 from ndctl.model.answers import NodeAnswer
@@ -23,9 +23,12 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     facts = gpus_of(answer)
     gpus = facts.gpus if facts else ()
     settling = [g for g in gpus if g.fabric and (g.fabric.state or "").lower() in ("in progress", "not started")]
-    if settling:
-        return [_settling(answer, len(settling), len(gpus))]
     findings = [named(finding, answer) for finding in _judge_text(answer, profile)]
+    if settling:
+        # What the others say stands; a GPU that still registers is judged by that alone.
+        names = {subject(gpu) for gpu in settling}
+        others = [finding for finding in findings if finding.subject not in names]
+        return [_settling(answer, len(settling), len(gpus)), *others]
     if findings:
         return findings
     well = sum(1 for gpu in gpus if registered(gpu))

@@ -3,18 +3,19 @@ not one from everybody who sees it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from ndctl.checks import commands
-from ndctl.checks.addresses import known_by, own_addresses
+from ndctl.checks.addresses import left_out, own_addresses
 from ndctl.checks.base import Check, RackView
-from ndctl.checks.from_text import common, evidence, unusable
+from ndctl.checks.from_text import evidence, unusable
+from ndctl.checks.imex_mesh import READY, Mesh, culprits, mesh_of
+from ndctl.checks.majority import camps, majority
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.imex import Imex, ImexNode, parse
+from ndctl.parse.imex import Imex, parse
 from ndctl.profiles.schema import Profile
 
 _ID = "nvlink.imex"
@@ -22,13 +23,15 @@ _SOURCE = "nvidia-imex-ctl -N"
 # States of a daemon that is starting or waits for peers; normal for minutes after a boot.
 SETTLING = {"INITIALIZING", "STARTING_AUTH_SERVER", "WAITING_FOR_PEERS", "WAITING_FOR_RECOVERY", "INIT_GPU"}
 _CATEGORY = "Resource.Hpc.Unhealthy.NvLink"
+_MOST_PAIRS = 10  # more broken pairs than this are told as one finding
+_FIREWALL = "a firewall rule (TCP 50000), a stale address or another node list on one side"
 
 
 def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     findings: list[Finding] = []
     seen: dict[Node, Imex] = {}
     for node, answer in view.answers.items():
-        if not answer.outcome.ok and not answer.results:
+        if not answer.results:
             continue
         missing = unusable(_ID, answer, commands.IMEX_DOMAIN)
         if missing:
@@ -42,197 +45,203 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
         seen[node] = facts
     if not seen:
         return findings
-    hosts = _hosts(seen)
     by_address = own_addresses(view)
-    states = _states(seen)
-    findings += _bad_states(states, hosts, by_address, len(seen))
-    ready = {index for index, state in states.items() if state == "READY"}
-    findings += _broken_pairs(seen, ready, hosts, by_address)
-    findings += _skewed_versions(seen, hosts, by_address)
-    findings += _count(seen, view, by_address)
-    if not findings:
-        down = {facts.status for facts in seen.values()} - {"UP"}
-        if down:
-            findings.append(_domain(view, sorted(down)))
-    clean = not any(f.status in (Status.FAIL, Status.UNKNOWN, Status.WARN) for f in findings)
-    if clean:
-        number = len(next(iter(seen.values())).nodes)
-        findings.append(
-            Finding(
-                check=_ID,
-                status=Status.PASS,
-                subject=view.name,
-                value=number,
-                unit="nodes",
-                message=f"IMEX {number}/{view.expected_nodes} READY, full mesh as seen from {len(seen)} nodes",
-                source=_SOURCE,
-            )
-        )
-    return findings
-
-
-def _hosts(seen: Mapping[Node, Imex]) -> dict[int, str]:
-    """IMEX index -> address, as most nodes list it."""
-    votes: dict[int, list[str]] = {}
-    for facts in seen.values():
-        for one in facts.nodes:
-            votes.setdefault(one.index, []).append(one.host)
-    return {index: common(hosts) for index, hosts in sorted(votes.items())}
-
-
-def _states(seen: Mapping[Node, Imex]) -> dict[int, str]:
-    """IMEX index -> its own word where it was asked, else what most others see."""
-    votes: dict[int, list[str]] = {}
-    for facts in seen.values():
-        for one in facts.nodes:
-            votes.setdefault(one.index, []).append(one.status)
-    return {index: common(states) for index, states in sorted(votes.items())}
-
-
-def _name(index: int, hosts: Mapping[int, str], by_address: Mapping[str, Node]) -> tuple[str, str]:
-    """(node name or "", subject) of an IMEX index."""
-    node = by_address.get(hosts.get(index, ""))
-    return (node.name if node else "", f"IMEX {index} ({hosts.get(index, '?')})")
-
-
-def _bad_states(
-    states: Mapping[int, str], hosts: Mapping[int, str], by_address: Mapping[str, Node], witnesses: int
-) -> list[Finding]:
-    findings = []
-    for index, state in states.items():
-        if state == "READY":
-            continue
-        node, subject = _name(index, hosts, by_address)
-        settling = state in SETTLING
-        findings.append(
-            Finding(
-                check=f"{_ID}.settling" if settling else f"{_ID}.not-ready",
-                status=Status.UNKNOWN if settling or not state else Status.FAIL,
-                subject=subject,
-                node=node,
-                value=state,
-                expected="READY",
-                source=_SOURCE,
-                message=f"IMEX is {state or 'in a state nobody tells'}, as {witnesses} nodes see it",
-                cause="nvidia-imex is not running there, or TCP 50000 to it is closed"
-                if not settling
-                else "still starting, or waiting for a peer that does not come",
-                action=Action.RESTART_IMEX,
-                health_category="" if settling else _CATEGORY,
-            )
-        )
-    return findings
-
-
-def _broken_pairs(
-    seen: Mapping[Node, Imex], ready: set[int], hosts: Mapping[int, str], by_address: Mapping[str, Node]
-) -> list[Finding]:
-    """Connections that are not CONNECTED between nodes that are both READY; one way or both."""
-    broken: dict[tuple[int, int], str] = {}
-    for node, facts in seen.items():
-        own = next((one for one in facts.nodes if by_address.get(one.host) == node), None)
-        # A node's own row is first-hand; rows of others are its copy of what they say.
-        rows: tuple[ImexNode, ...] = (own,) if own and own.connections else facts.nodes
-        for row in rows:
-            for peer, state in row.connections.items():
-                if peer != row.index and state != "CONNECTED" and {row.index, peer} <= ready:
-                    broken[(row.index, peer)] = state
-    findings = []
-    for pair in sorted({(min(p), max(p)) for p in broken}):
-        there, back = broken.get(pair), broken.get((pair[1], pair[0]))
-        state = there or back or ""
-        one_way = there is None or back is None
-        _, left = _name(pair[0], hosts, by_address)
-        _, right = _name(pair[1], hosts, by_address)
-        names = [by_address[hosts[i]].name if hosts[i] in by_address else hosts[i] for i in pair]
-        findings.append(
-            Finding(
-                check=f"{_ID}.one-way" if one_way else f"{_ID}.disconnected",
-                status=Status.FAIL,
-                subject=f"{names[0]} ↔ {names[1]}",
-                value=state,
-                expected="CONNECTED both ways",
-                source=_SOURCE,
-                message=f"{left} and {right} are not connected{' in one direction' if one_way else ''}: {state}",
-                cause="a firewall rule, a stale address or another node list on one side",
-                action=Action.RESTART_IMEX,
-            )
-        )
-    return findings
-
-
-def _skewed_versions(
-    seen: Mapping[Node, Imex], hosts: Mapping[int, str], by_address: Mapping[str, Node]
-) -> list[Finding]:
-    versions: dict[int, str] = {}
-    for facts in seen.values():
-        for one in facts.nodes:
-            if one.version and one.version != "N/A":
-                versions[one.index] = one.version
-    counts = Counter(versions.values())
-    if len(counts) < 2:
-        return []
-    usual = common(list(versions.values()))
-    findings = []
-    for index, version in versions.items():
-        if version != usual:
-            node, subject = _name(index, hosts, by_address)
-            findings.append(
-                Finding(
-                    check=f"{_ID}.version",
-                    status=Status.WARN,
-                    subject=subject,
-                    node=node,
-                    value=version,
-                    expected=usual,
-                    source="the rack's other nodes",
-                    message=f"IMEX {version} beside {usual}",
-                    cause="made from another image, or updated by itself",
-                    action=Action.REIMAGE,
-                )
-            )
-    return findings
-
-
-def _count(seen: Mapping[Node, Imex], view: RackView, by_address: Mapping[str, Node]) -> list[Finding]:
-    """Nodes of the rack that the domain does not list, and hosts it lists that are not the rack's."""
-    listed = {one.host for facts in seen.values() for one in facts.nodes}
-    known = known_by(listed, by_address)
-    if not known:
-        # Names or addresses of another network: who is who cannot be told, so nobody can be called absent.
-        return []
-    findings = [
-        Finding(
-            check=f"{_ID}.not-listed",
-            status=Status.FAIL,
-            subject="IMEX node list",
-            node=node.name,
-            expected=f"{len(view.answers)} nodes listed",
-            source=_SOURCE,
-            message=f"{node.name} ({node.address}) is in no node's IMEX list",
-            cause="nodes_config.cfg was written before this node was there",
-            action=Action.RESTART_IMEX,
-        )
-        for node in view.answers
-        if node not in known
+    mesh = mesh_of(seen, by_address)
+    troubles = [
+        *(_bad_state(host, mesh, view, by_address, profile) for host in mesh.hosts if mesh.states[host] != READY),
+        *_broken(mesh, view, by_address),
     ]
-    strangers = sorted(listed - set(by_address))
-    # A selection of nodes, or nodes that are gone, leave hosts in the list that nobody here can judge.
-    if strangers and len(view.answers) >= view.expected_nodes and len(listed) > view.expected_nodes:
-        findings.append(
-            Finding(
-                check=f"{_ID}.stranger",
-                status=Status.WARN,
-                subject="IMEX node list",
-                value=len(listed),
-                expected=f"{view.expected_nodes} nodes",
-                source=_SOURCE,
-                message=f"lists hosts that are not of {view.name}: {', '.join(strangers[:4])}",
-                cause="left from a VM that was replaced, or two racks share a list",
-                action=Action.RESTART_IMEX,
-            )
+    findings += troubles
+    findings += _skewed_versions(mesh, view, by_address)
+    findings += _wrong_list(mesh, view, by_address, profile)
+    down = {facts.status for facts in seen.values()} - {"UP"}
+    if down and not troubles and all(f.status is Status.WARN for f in findings):
+        findings.append(_domain(view, sorted(down)))
+    if not troubles and mesh.blind:
+        findings.append(_unproven(view, mesh))
+    return findings or [
+        Finding(
+            check=_ID,
+            status=Status.PASS,
+            subject=view.name,
+            value=len(mesh.hosts),
+            unit="nodes",
+            message=f"IMEX {len(mesh.hosts)}/{view.expected_nodes} READY, full mesh as seen from {len(seen)} nodes",
+            source=_SOURCE,
         )
+    ]
+
+
+def _named(host: str, by_address: Mapping[str, Node]) -> str:
+    node = by_address.get(host)
+    return node.name if node else host
+
+
+def _bad_state(host: str, mesh: Mesh, view: RackView, by_address: Mapping[str, Node], profile: Profile) -> Finding:
+    state = mesh.states[host]
+    node = by_address.get(host)
+    status, cause = _whose_fault(node, view, profile)
+    settling = state in SETTLING and status is not Status.WARN
+    if settling:
+        status, cause = Status.UNKNOWN, "still starting, or waiting for a peer that does not come"
+    elif not state:
+        status = Status.UNKNOWN
+    return Finding(
+        check=f"{_ID}.settling" if settling else f"{_ID}.not-ready",
+        status=status,
+        subject=f"IMEX of {_named(host, by_address)} ({host})" if node else f"IMEX host {host}",
+        node=node.name if node else "",
+        value=state,
+        expected=READY,
+        source=_SOURCE,
+        message=f"IMEX is {state or 'in a state nobody tells'}",
+        cause=cause,
+        action=Action.RESTART_IMEX,
+        health_category=_CATEGORY if status is Status.FAIL else "",
+    )
+
+
+def _whose_fault(node: Node | None, view: RackView, profile: Profile) -> tuple[Status, str]:
+    """What a host that is not READY counts for, and why: only of a node that answered is it known to be a fault."""
+    if node is not None:
+        if view.answers[node].results:
+            return Status.FAIL, "nvidia-imex is not running there, or TCP 50000 to it is closed"
+        return Status.UNKNOWN, "the node did not answer either"
+    silent = [one.name for one, answer in view.answers.items() if not answer.results]
+    if silent or len(view.answers) < view.expected_nodes:
+        who = ", ".join(silent[:3]) or "one that does not exist any more"
+        return Status.UNKNOWN, f"it may be a node that gave no answer: {who}"
+    if len(view.answers) < profile.vms_per_rack.value:
+        return Status.WARN, "it is none of the nodes that were asked"
+    return Status.FAIL, "none of the rack's nodes has this address: left from a VM that was replaced, or a wrong list"
+
+
+def _broken(mesh: Mesh, view: RackView, by_address: Mapping[str, Node]) -> list[Finding]:
+    """Connections between hosts that are both READY: the one that many miss, else the pairs."""
+    pairs = mesh.pairs()
+    if not pairs:
+        return []
+    accused = culprits(mesh)
+    left = [pair for pair in pairs if not set(pair) & set(accused or ())]
+    if accused is None or len(left) > _MOST_PAIRS:
+        shown = ", ".join(" ↔ ".join(_named(host, by_address) for host in pair) for pair in pairs[:4])
+        return [_disconnected("disconnected", view.name, "", f"{len(pairs)} pairs are not connected: {shown}", "")]
+    findings = []
+    for host in accused:
+        missed = [pair for pair in pairs if host in pair]
+        state = next(mesh.broken[p] for p in mesh.broken if host in p)
+        node = by_address.get(host)
+        message = (
+            f"{_named(host, by_address)} is not connected with {len(missed)} of {len(mesh.ready) - 1} peers: {state}"
+        )
+        subject = f"IMEX of {_named(host, by_address)} ({host})"
+        findings.append(_disconnected("disconnected", subject, node.name if node else "", message, state))
+    for one, two in left:
+        there, back = mesh.broken.get((one, two)), mesh.broken.get((two, one))
+        names = (_named(one, by_address), _named(two, by_address))
+        state = there or back or ""
+        way = "" if there and back else f", from {names[0]}" if there else f", from {names[1]}"
+        kind = "disconnected" if there and back else "one-way"
+        subject = f"{names[0]} ↔ {names[1]}"
+        message = f"{names[0]} and {names[1]} are not connected{' in one direction' if way else ''}: {state}{way}"
+        findings.append(_disconnected(kind, subject, "", message, state))
     return findings
+
+
+def _disconnected(kind: str, subject: str, node: str, message: str, state: str) -> Finding:
+    return Finding(
+        check=f"{_ID}.{kind}",
+        status=Status.FAIL,
+        subject=subject,
+        node=node,
+        value=state or None,
+        expected="CONNECTED both ways",
+        source=_SOURCE,
+        message=message,
+        cause=_FIREWALL,
+        action=Action.RESTART_IMEX,
+        health_category=_CATEGORY if node else "",
+    )
+
+
+def _skewed_versions(mesh: Mesh, view: RackView, by_address: Mapping[str, Node]) -> list[Finding]:
+    if len(set(mesh.versions.values())) < 2:
+        return []
+    usual = majority(mesh.versions.values())
+    if usual is None:
+        shown = camps({_named(host, by_address): version for host, version in mesh.versions.items()})
+        return [_version(view.name, "", "", "one", f"IMEX versions are split, and none has the majority: {shown}")]
+    return [
+        _version(
+            f"IMEX of {_named(host, by_address)} ({host})",
+            by_address[host].name if host in by_address else "",
+            version,
+            usual,
+            f"IMEX {version} beside {usual}",
+        )
+        for host, version in mesh.versions.items()
+        if version != usual
+    ]
+
+
+def _version(subject: str, node: str, value: str, expected: str, message: str) -> Finding:
+    return Finding(
+        check=f"{_ID}.version",
+        status=Status.WARN,
+        subject=subject,
+        node=node,
+        value=value or None,
+        expected=expected,
+        source="the rack's other nodes",
+        message=message,
+        cause="made from another image, or updated by itself",
+        action=Action.REIMAGE,
+    )
+
+
+def _wrong_list(mesh: Mesh, view: RackView, by_address: Mapping[str, Node], profile: Profile) -> list[Finding]:
+    """Nodes of the rack that the domain does not list, and hosts it lists that are not the rack's."""
+    absent = left_out(mesh.hosts, view, by_address)
+    findings = [
+        _list(
+            "not-listed",
+            Status.FAIL,
+            node.name,
+            f"{node.name} ({node.address}) is in no node's IMEX list",
+            "nodes_config.cfg was written before this node was there",
+            len(mesh.hosts),
+            f"{len(view.answers)} nodes listed",
+        )
+        for node in absent
+    ]
+    if not absent and len(mesh.hosts) < len(view.answers):
+        text = f"the IMEX domain has {len(mesh.hosts)} hosts, and {len(view.answers)} nodes were asked"
+        cause = "nodes_config.cfg was written before all nodes were there"
+        wanted = f"{len(view.answers)} nodes listed"
+        findings.append(_list("not-listed", Status.FAIL, "", text, cause, len(mesh.hosts), wanted))
+    # A selection of nodes leaves hosts in the list that nobody asked about; more than a rack holds are strangers.
+    most = max(view.expected_nodes, profile.vms_per_rack.value)
+    strangers = [host for host in mesh.hosts if host not in by_address]
+    if strangers and len(mesh.hosts) > most:
+        text = f"lists {len(mesh.hosts)} hosts; not of {view.name}: {', '.join(strangers[:4])}"
+        cause = "left from a VM that was replaced, or two racks share a list"
+        findings.append(_list("stranger", Status.WARN, "", text, cause, len(mesh.hosts), f"{most} nodes"))
+    return findings
+
+
+def _list(kind: str, status: Status, node: str, message: str, cause: str, value: int, expected: str) -> Finding:
+    return Finding(
+        check=f"{_ID}.{kind}",
+        status=status,
+        subject="IMEX node list",
+        node=node,
+        value=value,
+        expected=expected,
+        source=_SOURCE,
+        message=message,
+        cause=cause,
+        action=Action.RESTART_IMEX,
+    )
 
 
 def _domain(view: RackView, states: list[str]) -> Finding:
@@ -243,24 +252,40 @@ def _domain(view: RackView, states: list[str]) -> Finding:
         value=", ".join(states),
         expected="UP",
         source=_SOURCE,
-        message=f"the IMEX domain is {' and '.join(states) or 'in no state it tells'}, and no node or pair explains it",
+        message=f"the IMEX domain is {' and '.join(filter(None, states)) or 'in no state it tells'}, "
+        "and no node or pair explains it",
+        cause="a host or connection that no table shows",
+        action=Action.INVESTIGATE,
+    )
+
+
+def _unproven(view: RackView, mesh: Mesh) -> Finding:
+    names = sorted(node.name for node in mesh.blind)
+    return Finding(
+        check=f"{_ID}.unproven",
+        status=Status.UNKNOWN,
+        subject=view.name,
+        value=len(names),
+        unit="nodes",
+        expected="every connection of every node",
+        source=_SOURCE,
+        message=f"{len(names)} nodes ({', '.join(names[:3])}) do not show all connections: no proof of a full mesh",
         action=Action.INVESTIGATE,
     )
 
 
 def _no_table(answer: NodeAnswer, facts: Imex, stderr: str) -> Finding:
-    said = next(iter(facts.errors), "") or stderr.strip().splitlines()[:1]
-    text = said if isinstance(said, str) else (said[0] if said else "")
+    said = next(iter(facts.errors), "") or next(iter(stderr.strip().splitlines()), "")
     settling = facts.local_status in SETTLING
     return Finding(
-        check=f"{_ID}.no-answer",
+        check=f"{_ID}.settling" if settling else f"{_ID}.no-answer",
         status=Status.UNKNOWN,
         subject="nvidia-imex",
         node=answer.node.name,
         value=facts.local_status or None,
         expected="a domain table",
         source=_SOURCE,
-        message=text or facts.local_status or "nvidia-imex-ctl printed no domain",
+        message=said or facts.local_status or "nvidia-imex-ctl printed no domain",
         cause="still starting" if settling else "nvidia-imex is not running, or not configured",
         action=Action.NONE if settling else Action.RESTART_IMEX,
         evidence=evidence(answer, commands.IMEX_DOMAIN),
