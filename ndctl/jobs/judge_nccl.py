@@ -1,13 +1,18 @@
 """What a NCCL run over a rack proves: the transport it used, correct results, and its bandwidth at large messages.
 
-Stricter than the judge of a pasted log: here it is known which nodes ran and that they are one NVLink domain.
+Stricter than the judge of a pasted log: here it is known which nodes ran and that they are one NVLink domain, so
+what the log does not show is unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ndctl.checks.nccl_bandwidth import lowest, size
+from ndctl.checks.nccl_complaints import complaint_findings
+from ndctl.jobs.isolation import GroupVerdict
 from ndctl.jobs.nccl import NcclLaunch, NcclRun
+from ndctl.model.answers import CommandResult
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
 from ndctl.parse.nccl_rows import Row
@@ -15,6 +20,15 @@ from ndctl.parse.nccl_tests import NcclTests, parse
 from ndctl.profiles.schema import BandwidthFloor, Profile
 
 _TRANSPORT_SOURCE = "the NCCL log of this run"
+# Complaints that are no fault by themselves, but are when ranks had started: somebody was lost on the way.
+_LOST_ON_THE_WAY = ("nccl.launch", "nccl.aborted", "nccl.crash")
+_TIMEOUT_CODES = (124, 137)  # of `timeout`; 137 is also a rank that somebody killed
+_VERDICTS = {
+    "hang": GroupVerdict.HANG,
+    "slow": GroupVerdict.SLOW,
+    "transport": GroupVerdict.SLOW,
+    "nvls": GroupVerdict.SLOW,
+}
 
 
 def check_id(launch: NcclLaunch) -> str:
@@ -26,52 +40,60 @@ def judge(run: NcclRun, profile: Profile, subject: str, evidence: str, scope: st
     """Findings of one run over `subject` (a rack, or a rack without some nodes)."""
     check = check_id(run.launch)
     if run.log is None:
-        return [_unknown(check, subject, f"not run: {run.problem}", evidence)]
-    if run.log.timed_out or run.log.exit_code in (124, 137):
-        return [
-            Finding(
-                check=f"{check}.hang",
-                status=Status.FAIL,
-                subject=subject,
-                value=run.launch.deadline_s,
-                unit="s",
-                message=f"no end within {run.launch.deadline_s:.0f} s: the collective hangs",
-                cause="a rank that never joined or a path that drops traffic; see the last line of each rank",
-                action=Action.INVESTIGATE,
-                evidence=evidence,
-            )
-        ]
+        return [_unknown(check, "no-result", subject, f"not run: {run.problem}", evidence)]
     facts = parse(run.log.stdout, run.log.stderr)
+    if _ran_out_of_time(run.launch, run.log):
+        return [_hang(check, subject, facts, run.launch, evidence)]
     if not facts.rows:
-        return [_without_rows(check, subject, facts, run, evidence)]
+        return [_without_rows(check, subject, facts, run.launch, run.log, evidence)]
     findings = [
         *_ranks(check, subject, facts, run.launch, evidence),
         *_correctness(check, subject, facts, evidence),
         *_transport(check, subject, facts, run.launch, profile, evidence, scope),
         *_bandwidth(check, subject, facts, run.launch, profile, evidence, scope),
     ]
-    if run.log.exit_code and not any(f.status is Status.FAIL for f in findings):
-        findings.append(
-            _unknown(
-                check, subject, f"mpirun ended with exit code {run.log.exit_code} after printing results", evidence
-            )
-        )
+    if run.log.exit_code and not any(f.check == f"{check}.wrong" for f in findings):
+        findings = [f for f in findings if f.status is not Status.PASS]
+        findings.append(_without_rows(check, subject, facts, run.launch, run.log, evidence))
+    elif not facts.complete:
+        findings = [f for f in findings if f.status is not Status.PASS]
+        findings.append(_unknown(check, "cut", subject, "the output ends before the tool's closing lines", evidence))
     return findings
 
 
+def verdict(findings: Sequence[Finding]) -> GroupVerdict | None:
+    """What a group's run says for the isolation; None when nothing was measured, or not what was asked for."""
+    if any(f.check.endswith(".ranks") for f in findings):
+        return None
+    bad = [f for f in findings if f.status in (Status.FAIL, Status.WARN)]
+    if not bad:
+        # What is not proven (correctness, transport) is told elsewhere; a figure is a figure.
+        return GroupVerdict.GOOD if any(f.status is Status.PASS for f in findings) else None
+    worst = next((f for f in bad if f.status is Status.FAIL), bad[0])
+    return _VERDICTS.get(worst.check.rpartition(".")[2], GroupVerdict.ERROR)
+
+
 def busbw_at_large(facts: NcclTests, floor: BandwidthFloor) -> tuple[int, float] | None:
-    """(bytes, GB/s) of the largest message the floor speaks of: the mean of its out-of-place and in-place columns."""
+    """(bytes, GB/s) of the largest message the floor speaks of: the slower of its out-of-place and in-place side."""
     large = [row for row in facts.rows if row.bytes >= floor.min_bytes]
     if not large:
         return None
     row = max(large, key=lambda r: r.bytes)
-    values = [side.busbw for side in row.sides if side.busbw is not None]
-    return (row.bytes, sum(values) / len(values)) if values else None
+    value = lowest(row)
+    return None if value is None else (row.bytes, value)
 
 
-def _unknown(check: str, subject: str, message: str, evidence: str) -> Finding:
+def _ran_out_of_time(launch: NcclLaunch, log: CommandResult) -> bool:
+    if log.timed_out:
+        return True
+    # A node without a clock gives no seconds; then `timeout` is taken at its word.
+    long_enough = log.seconds >= launch.deadline_s - 0.5 or (log.seconds == 0 and log.exit_code == _TIMEOUT_CODES[0])
+    return log.exit_code in _TIMEOUT_CODES and long_enough
+
+
+def _unknown(check: str, kind: str, subject: str, message: str, evidence: str) -> Finding:
     return Finding(
-        check=f"{check}.no-result",
+        check=f"{check}.{kind}",
         status=Status.UNKNOWN,
         subject=subject,
         message=message,
@@ -80,27 +102,65 @@ def _unknown(check: str, subject: str, message: str, evidence: str) -> Finding:
     )
 
 
-def _without_rows(check: str, subject: str, facts: NcclTests, run: NcclRun, evidence: str) -> Finding:
-    said = next(iter(facts.errors), "") or "it printed no result"
-    launched = run.log is not None and facts.ranks is not None
+def _hang(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, evidence: str) -> Finding:
+    reached = f" after {size(max(row.bytes for row in facts.rows))}" if facts.rows else " before the first result"
     return Finding(
-        check=f"{check}.error" if launched else f"{check}.no-result",
-        # Once ranks had started, an error is the rack's; before that nothing was measured.
-        status=Status.FAIL if launched else Status.UNKNOWN,
+        check=f"{check}.hang",
+        status=Status.FAIL,
         subject=subject,
-        value=run.log.exit_code if run.log else None,
-        unit="exit code",
-        message=said[:240],
-        cause="NCCL or CUDA failed on a rank" if launched else "the launch did not get as far as NCCL",
+        value=launch.deadline_s,
+        unit="s",
+        expected=f"an end within {launch.deadline_s:.0f} s",
+        source="the launch",
+        message=f"no end within {launch.deadline_s:.0f} s: the collective hangs{reached}",
+        cause="a rank that never joined or a path that drops traffic; see the last line of each rank",
         action=Action.INVESTIGATE,
         evidence=evidence,
     )
 
 
+def _without_rows(
+    check: str, subject: str, facts: NcclTests, launch: NcclLaunch, log: CommandResult, evidence: str
+) -> Finding:
+    """A run that ended without its results, or amid them: a fault once ranks had started, else nothing was measured."""
+    complaints = complaint_findings([*facts.errors, *facts.warnings])
+    worst = next((c for c in complaints if c.status is Status.FAIL), next(iter(complaints), None))
+    started = facts.ranks is not None or bool(facts.rows)
+    fault = worst is not None and (worst.status is Status.FAIL or (started and worst.check in _LOST_ON_THE_WAY))
+    fault = fault or (worst is None and started and bool(log.exit_code))
+    message = worst.message if worst else next(iter(facts.errors), "") or "it printed no result"
+    if facts.rows:
+        message = f"it ended after {size(max(row.bytes for row in facts.rows))}: {message}"
+    missing = log.exit_code == 127
+    return Finding(
+        check=f"{check}.error" if fault else f"{check}.no-result",
+        status=Status.FAIL if fault else Status.UNKNOWN,
+        subject=subject,
+        value=log.exit_code,
+        unit="exit code",
+        message=message[:300] + _names_in(facts.errors, launch),
+        cause="mpirun or the test program is not on the image"
+        if missing
+        else (worst.cause if worst and worst.cause else "a rank ended" if fault else "the launch did not reach NCCL"),
+        action=Action.FIX_IMAGE if missing or (worst and worst.action is Action.FIX_IMAGE) else Action.INVESTIGATE,
+        evidence=evidence,
+    )
+
+
+def _names_in(lines: Sequence[str], launch: NcclLaunch) -> str:
+    """Launchers speak of addresses; people know names."""
+    words = {word.strip("[](),:'\"") for line in lines for word in line.split()}
+    named = [node.name for node in launch.nodes if node.address in words]
+    return f" ({', '.join(named[:4])})" if named else ""
+
+
 def _ranks(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, evidence: str) -> list[Finding]:
     wanted = len(launch.nodes) * launch.gpus_per_node
-    if facts.ranks in (None, wanted) and facts.communicators == 1:
+    if facts.ranks == wanted and facts.communicators == 1:
         return []
+    if facts.ranks is None:
+        return [_unknown(check, "ranks", subject, f"the output does not show that {wanted} ranks took part", evidence)]
+    split = facts.communicators > 1
     return [
         Finding(
             check=f"{check}.ranks",
@@ -111,32 +171,32 @@ def _ranks(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, evide
             expected=f"{wanted} in one communicator",
             source="the launch",
             message=f"{facts.ranks} ranks in {facts.communicators} communicators ran, {wanted} were asked for",
-            cause="the test was built without MPI, or ranks were lost",
-            action=Action.FIX_IMAGE,
+            cause="the test was built without MPI: every process ran for itself" if split else "ranks were lost",
+            action=Action.FIX_IMAGE if split else Action.INVESTIGATE,
             evidence=evidence,
         )
     ]
 
 
 def _correctness(check: str, subject: str, facts: NcclTests, evidence: str) -> list[Finding]:
-    wrong = sum(side.wrong or 0 for row in facts.rows for side in row.sides)
-    bounds = facts.out_of_bounds or 0
-    if not wrong and not bounds:
-        if facts.checked:
+    bad = [row for row in facts.rows if any(side.wrong for side in row.sides)]
+    wrong = sum(side.wrong or 0 for row in bad for side in row.sides)
+    if not wrong and not facts.out_of_bounds:
+        if all(side.checked for row in facts.rows for side in row.sides):
             return []
-        return [
-            _unknown(f"{check}.correctness", subject, "results were not compared with what they should be", evidence)
-        ]
+        text = f"{'some results' if facts.checked else 'results'} were not compared with what they should be"
+        return [_unknown(check, "correctness", subject, text, evidence)]
+    count = wrong or max(facts.out_of_bounds or 0, 0)
     return [
         Finding(
             check=f"{check}.wrong",
             status=Status.FAIL,
             subject=subject,
-            value=wrong or bounds,
-            unit="wrong elements",
+            value=count or None,
+            unit="wrong elements" if count else "",
             expected="0",
             source="nccl-tests",
-            message=f"wrong results at {_sizes([r for r in facts.rows if any(s.wrong for s in r.sides)])}",
+            message=f"wrong results{_where(bad)}",
             cause="data is corrupted on the way or in memory: a training run would be ruined silently",
             action=Action.INVESTIGATE,
             evidence=evidence,
@@ -144,8 +204,13 @@ def _correctness(check: str, subject: str, facts: NcclTests, evidence: str) -> l
     ]
 
 
-def _sizes(rows: Sequence[Row]) -> str:
-    return ", ".join(str(row.bytes) for row in rows[:4]) + " bytes" if rows else "some size"
+def _where(rows: Sequence[Row]) -> str:
+    """ " at 1 GiB out-of-place, 16 GiB in-place": a fault of one side only is a hint."""
+    places = []
+    for row in rows[:4]:
+        sides = (("out-of-place", row.out_of_place), ("in-place", row.in_place))
+        places.append(f"{size(row.bytes)} {' and '.join(name for name, side in sides if side and side.wrong)}")
+    return f" at {', '.join(places)}" if places else ", says the tool's last line"
 
 
 def _transport(
@@ -156,9 +221,15 @@ def _transport(
         return []
     wanted = "MNNVL" if scope == "rack" and profile.nvlink.domain.value == "rack" else "NET/IB"
     if facts.transport is None:
-        return [_unknown(f"{check}.transport", subject, "the log does not show which transport was used", evidence)]
-    if wanted in facts.transport and (wanted != "MNNVL" or not _leaves_the_rack(facts)):
-        return []
+        text = "the log does not show which transport was used"
+        return [_unknown(check, "transport", subject, text, evidence)]
+    if wanted in facts.transport:
+        return _nvls(check, subject, facts, launch, evidence) if wanted == "MNNVL" else []
+    switched_off = wanted == "MNNVL" and launch.environment.get("NCCL_MNNVL_ENABLE") == "0"
+    causes = {
+        "MNNVL": "IMEX is not ready or its channel is missing on a node",
+        "NET/IB": "InfiniBand was not used: devices not found, or another network chosen",
+    }
     return [
         Finding(
             check=f"{check}.transport",
@@ -168,17 +239,32 @@ def _transport(
             expected=wanted,
             source=_TRANSPORT_SOURCE,
             message=f"the log says {facts.transport}, not {wanted}: NCCL fell back",
-            cause="IMEX is not ready or its channel is missing on a node, or MNNVL is switched off"
-            if wanted == "MNNVL"
-            else "InfiniBand was not used: devices not found, or another network chosen",
-            action=Action.RESTART_IMEX if wanted == "MNNVL" else Action.INVESTIGATE,
+            cause="NCCL_MNNVL_ENABLE=0 is set in this launch" if switched_off else causes[wanted],
+            action=Action.FIX_INVENTORY
+            if switched_off
+            else (Action.RESTART_IMEX if wanted == "MNNVL" else Action.INVESTIGATE),
             evidence=evidence,
         )
     ]
 
 
-def _leaves_the_rack(facts: NcclTests) -> bool:
-    return any(path.startswith("NET/") for path, count in facts.paths.items() if count)
+def _nvls(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, evidence: str) -> list[Finding]:
+    if facts.nvls is not False or launch.environment.get("NCCL_NVLS_ENABLE") == "0":
+        return []
+    return [
+        Finding(
+            check=f"{check}.nvls",
+            status=Status.WARN,
+            subject=subject,
+            value="not available",
+            expected="available",
+            source=_TRANSPORT_SOURCE,
+            message="NVLink SHARP (NVLS) multicast is not available",
+            cause="IMEX or the fabric's multicast teams",
+            action=Action.INVESTIGATE,
+            evidence=evidence,
+        )
+    ]
 
 
 def _bandwidth(
@@ -190,8 +276,8 @@ def _bandwidth(
         return [Finding(check=check, status=Status.SKIP, subject=subject, message=text, evidence=evidence)]
     measured = busbw_at_large(facts, floor)
     if measured is None:
-        return [_unknown(check, subject, f"no row of {floor.min_bytes} bytes or more", evidence)]
-    size, busbw = measured
+        return [_unknown(check, "no-result", subject, f"no figure at {size(floor.min_bytes)} or more", evidence)]
+    bytes_, busbw = measured
     status = (
         Status.FAIL
         if busbw < floor.fail_below.value
@@ -200,7 +286,6 @@ def _bandwidth(
         else Status.PASS
     )
     limit = floor.fail_below if status is Status.FAIL else floor.warn_below
-    expected = f"about {floor.expected.value:g} GB/s, at least {limit.value:g}"
     return [
         Finding(
             check=check if status is Status.PASS else f"{check}.slow",
@@ -208,12 +293,11 @@ def _bandwidth(
             subject=subject,
             value=round(busbw, 2),
             unit="GB/s",
-            expected=expected,
+            expected=f"about {floor.expected.value:g} GB/s, at least {limit.value:g}",
             source=limit.origin,
-            message=f"NCCL {launch.test} {busbw:.0f} GB/s at {size / 2**30:g} GiB over {len(launch.nodes)} nodes",
+            message=f"NCCL {launch.test} {busbw:.0f} GB/s at {size(bytes_)} over {len(launch.nodes)} nodes",
             cause="" if status is Status.PASS else "a slow node, link or GPU among them",
             action=Action.NONE if status is Status.PASS else Action.INVESTIGATE,
             evidence=evidence,
-            health_category="",
         )
     ]

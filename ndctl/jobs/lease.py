@@ -1,5 +1,7 @@
 """One active test per rack at a time: a lease kept on the nodes themselves, so that operators on different
 machines see each other. It names its holder and ends by itself at reboot or when its time is over.
+
+A lease is one file with three lines: until when (seconds since 1970 by the node's clock), token, holder.
 """
 
 from __future__ import annotations
@@ -12,12 +14,17 @@ from ndctl.model.answers import Command
 from ndctl.model.places import Node
 from ndctl.model.runner import NodeRunner
 
-# /run/lock is world-writable with the sticky bit on Debian and Ubuntu, and empty after a boot.
-_WHERE = (
-    'd="$NDCTL_SYSROOT"/run/lock; [ -d "$d" ] && [ -w "$d" ] || d="${HOME:-/tmp}/.cache"; '
-    'mkdir -p "$d"; l="$d/ndctl-active-test"; '
+# /run/lock is world-writable with the sticky bit on Debian and Ubuntu, and empty after a boot. A home directory may
+# be shared by many nodes. The directory itself is locked for the moment, so that two do not end one old lease at once.
+_OPEN = (
+    'umask 022; d="$NDCTL_SYSROOT"/run/lock; [ -d "$d" ] && [ -w "$d" ] || d="${HOME:-/tmp}/.cache/$(uname -n)"; '
+    'mkdir -p "$d" || exit 1; l="$d/ndctl-active-test"; '
+    '[ ! -r "$d" ] || { exec 9< "$d" && flock -w 5 9 2>/dev/null; }; '
+    "until=; token=; holder=; "
+    '[ ! -r "$l" ] || { read -r until; read -r token; read -r holder; } < "$l"; '
 )
 _HELD = 75  # EX_TEMPFAIL
+_NAMELESS = "somebody who left no name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +42,69 @@ class Lease:
 
 
 def take(runner: NodeRunner, nodes: Sequence[Node], holder: str, token: str, lifetime_s: int) -> Lease:
-    """Take the lease on all nodes or on none.
+    """Take the lease on all nodes or on none; taking one's own again makes it last longer.
 
     holder: for people, e.g. "ana@ops-1, run 2026-12-02T03-20"; token: unique to this run, needed to give it back.
+    The first node decides between two who come at once.
     """
-    script = (
-        _WHERE + "now=$(date +%s); "
-        f'if [ -f "$l/until" ] && [ "$(cat "$l/until")" -lt "$now" ]; then rm -rf "$l"; fi; '
-        'if mkdir "$l" 2>/dev/null; then '
-        f'printf "%s\\n" {shlex.quote(token)} > "$l/token"; printf "%s, since %s\\n" {shlex.quote(holder)} '
-        f'"$(date -u +%FT%TZ)" > "$l/holder"; echo $((now + {int(lifetime_s)})) > "$l/until"; '
-        f'elif [ "$(cat "$l/token" 2>/dev/null)" = {shlex.quote(token)} ]; then :; '
-        f'else cat "$l/holder" 2>/dev/null || echo "somebody who left no name"; exit {_HELD}; fi'
-    )
-    answers = runner.ask({node: [Command("lease", script, timeout_s=10, cap_bytes=2_000)] for node in nodes})
-    held, problems = "", ""
-    for node in nodes:
-        answer = answers[node]
-        result = answer.results.get("lease")
-        if result is None:
-            problems = problems or f"{node.name}: {answer.outcome.kind.value} {answer.outcome.detail}".strip()
-        elif result.exit_code == _HELD:
-            held = held or f"{result.stdout.strip()} (on {node.name})"
-        elif result.exit_code != 0:
-            problems = problems or f"{node.name}: the lease could not be written: {result.stderr.strip()[:200]}"
-    lease = Lease(tuple(nodes), token, held, problems)
+    lease = Lease(tuple(nodes), token)
+    try:
+        for some in (lease.nodes[:1], lease.nodes[1:]):
+            lease = _take(runner, lease, some, holder, lifetime_s)
+            if not lease.taken:
+                break
+    except BaseException:
+        give_back(runner, lease)
+        raise
     if not lease.taken:
         give_back(runner, lease)
     return lease
 
 
+def renew(runner: NodeRunner, lease: Lease, holder: str, lifetime_s: int) -> Lease:
+    """Make a lease that was taken last longer. What comes back is not taken if somebody else has it by now; it then
+    still has to be given back where it is ours."""
+    return _take(runner, lease, lease.nodes, holder, lifetime_s)
+
+
 def give_back(runner: NodeRunner, lease: Lease) -> None:
     """Remove the lease wherever it is ours; a node that does not answer frees itself when the time is over."""
-    script = _WHERE + f'[ "$(cat "$l/token" 2>/dev/null)" = {shlex.quote(lease.token)} ] && rm -rf "$l"; true'
-    runner.ask({node: [Command("lease-back", script, timeout_s=10, cap_bytes=2_000)] for node in lease.nodes})
+    script = _OPEN + f'[ "$token" != {shlex.quote(lease.token)} ] || rm -f "$l"'
+    runner.ask({node: [Command("lease-back", script, timeout_s=15, cap_bytes=2_000)] for node in lease.nodes})
+
+
+def _take_script(holder: str, token: str, lifetime_s: int) -> str:
+    return (
+        f'{_OPEN}now=$(date +%s); case "$until" in "" | *[!0-9]* | ?????????????*) until=0 ;; esac; '
+        't=$(mktemp "$l.XXXXXX") && chmod 644 "$t" && '
+        f'printf "%s\\n%s\\n%s, since %s\\n" $((now + {int(lifetime_s)})) {shlex.quote(token)} '
+        f'{shlex.quote(_one_line(holder))} "$(date -u +%FT%TZ)" > "$t" || {{ rm -f "$t"; exit 1; }}; '
+        f'if [ "$token" = {shlex.quote(token)} ]; then mv -f "$t" "$l"; exit; fi; '
+        # An old lease may be another user's.
+        'if [ -e "$l" ] && [ "$until" -lt "$now" ]; then rm -f "$l" 2>/dev/null || sudo -n rm -f "$l" 2>/dev/null; fi; '
+        # A link to a file is made at once and whole, or not at all.
+        'ln "$t" "$l" 2>/dev/null; r=$?; rm -f "$t"; [ $r = 0 ] || '
+        f'{{ [ ! -e "$l" ] || {{ echo "$holder"; exit {_HELD}; }}; echo "no link can be made in $d" >&2; exit 1; }}'
+    )
+
+
+def _take(runner: NodeRunner, lease: Lease, nodes: Sequence[Node], holder: str, lifetime_s: int) -> Lease:
+    script = _take_script(holder, lease.token, lifetime_s)
+    answers = runner.ask({node: [Command("lease", script, timeout_s=15, cap_bytes=2_000)] for node in nodes})
+    held, problem = "", ""
+    for node in nodes:
+        answer = answers[node]
+        result = answer.results.get("lease")
+        if result is None:
+            problem = problem or f"{node.name}: {answer.outcome.kind.value} {answer.outcome.detail}".strip()
+        elif result.exit_code == _HELD:
+            held = held or f"{_one_line(result.stdout) or _NAMELESS} (on {node.name})"
+        elif result.exit_code != 0:
+            said = _one_line(result.stderr) or f"exit code {result.exit_code}"
+            problem = problem or f"{node.name}: the lease could not be written: {said}"
+    return Lease(lease.nodes, lease.token, held, problem)
+
+
+def _one_line(text: str) -> str:
+    """What others wrote is shown to people: no line breaks, no control characters, not endless."""
+    return "".join(c if c.isprintable() else " " for c in text).strip()[:200]
