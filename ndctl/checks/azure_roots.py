@@ -26,11 +26,18 @@ _MAY_BE_THROTTLED = {
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """One cause. `outer` is the code of what it stands in, its own where it stands alone; `times` it was printed."""
+    """One cause.
+
+    outer:   the code of what it stands in, its own where it stands alone
+    message: its own, or where it has none the one of what it stands in
+    targets: what Azure says it is about, of every time it was printed
+    """
 
     told: Told
     known: KnownError
     outer: str = ""
+    message: str = ""
+    targets: tuple[str, ...] = ()
     times: int = 1
 
 
@@ -40,7 +47,7 @@ def roots(text: AzureText) -> tuple[Root, ...]:
     if not judged:
         return tuple(_by_status(text.statuses))
     kept = [number for number in range(len(judged)) if not _only_frames(number, judged)]
-    found = _merged([Root(told, known, _outer(number, judged)) for number in kept for told, known in [judged[number]]])
+    found = _merged([_root(number, judged) for number in kept])
     return tuple(sorted(found, key=lambda root: root.known.fault_class is FaultClass.UNKNOWN))
 
 
@@ -94,6 +101,12 @@ def _tells(told: Told, known: KnownError) -> int:
     return _KNOWN if known.kind == "cause" or (told.sure and told.message) else _VAGUE_CODE
 
 
+def _root(number: int, judged: Sequence[tuple[Told, KnownError]]) -> Root:
+    told, known = judged[number]
+    message = told.message or next((judged[outer][0].message for outer in told.inside if judged[outer][0].message), "")
+    return Root(told, known, _outer(number, judged), message, (told.target,) if told.target else ())
+
+
 def _outer(number: int, judged: Sequence[tuple[Told, KnownError]]) -> str:
     """The code of the outermost error around this one: by brackets, or the wrapper that the text began with."""
     told, _ = judged[number]
@@ -114,11 +127,10 @@ def _merged(found: Sequence[Root]) -> list[Root]:
             continue
         first = kept[twin]
         better = max(first, root, key=lambda one: (one.told.sure, bool(one.told.code), len(one.told.message)))
-        told = replace(
-            better.told, code=first.told.code or root.told.code, target=first.told.target or root.told.target
-        )
+        told = replace(better.told, code=first.told.code or root.told.code)
         known = first.known if _could_mean_more(told.code, better.known) else better.known
-        kept[twin] = Root(told, known, first.outer or root.outer, first.times + 1)
+        targets = tuple(dict.fromkeys(first.targets + root.targets))
+        kept[twin] = Root(told, known, first.outer or root.outer, better.message, targets, first.times + 1)
     return kept
 
 
@@ -139,4 +151,5 @@ def _by_status(statuses: Sequence[int]) -> Iterator[Root]:
     for status in statuses[:1]:
         known = classify(str(status), "")
         if known.fault_class is not FaultClass.UNKNOWN:
-            yield Root(Told(str(status), f"HTTP status {status}", status=status, sure=False), known, str(status))
+            told = Told(str(status), "", status=status, sure=False)
+            yield Root(told, known, str(status), f"HTTP status {status}")

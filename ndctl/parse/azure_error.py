@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ndctl.parse.azure_keys import Frames, Pair, ends_at, lowered, pairs
+from ndctl.parse.azure_marks import Mark, with_messages
 from ndctl.parse.azure_text import Legible, Sentence, paragraph, squash
 from ndctl.parse.azure_words import is_shaped, words
 
@@ -27,21 +29,17 @@ _OF_AZURE = re.compile(
 )
 # Codes of a state, not of an error.
 _STATES = frozenset(
-    "ok succeeded success accepted created running inprogress ready none null true false informational info warning "
-    "error updating notstarted provisioningcomplete".split()
+    ("ok", "succeeded", "success", "accepted", "created", "running", "inprogress", "ready", "updating", "notstarted")
+    + ("none", "null", "true", "false", "informational", "info", "warning", "error", "provisioningcomplete")
 )
 _DETAILS = re.compile(
     r"[\s\"'\\;,.)]{0,40}(?:target[=:]\s?\S{1,300}\s{1,40})?\W{0,40}"
     r"(?:details|inner ?errors?|exception details|additionalinfo)\b"
 )
-_LEAD = re.compile(r"[\s\"'\\:;,.)}\]=>|+-]{0,200}(?:message\s{0,4}[=:]\s{0,4}[\"'\\]{0,8})?", re.IGNORECASE)
 _CALLED_CODE = re.compile(r"code\W{1,60}\Z")  # a key that a wrapped line broke
 _HUMP = re.compile(r"[A-Z][a-z0-9]")
-_LABEL = re.compile(r"(?:Exception|RestError|(?:New|Set|Get|Update|Start|Remove)-Az\w{1,60}|Status Message) ?: ?['\"]?")
-_HTTP_LINE = re.compile(r"\n\s{0,20}status(?: ?code)?: ?\d{3}", re.IGNORECASE)
-_BACK = 1500
 _NEAR = 3000  # characters in which a text must speak of Azure for a word that others print too
-_WORDS = 12  # letters that make a message
+_MOST_CUT = 6  # letters that are left of a code at the end of a text, to tell which it was
 _TELLS_ALONE = 30  # letters of a sentence that only Azure prints
 _MOST_ERRORS = 400
 
@@ -78,33 +76,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class AzureText:
-    """Every error of a text in its order; `statuses` are the HTTP statuses of errors (400 and above)."""
+    """Every error of a text in its order; `statuses` are the HTTP statuses of Azure's answers, 400 and above."""
 
     errors: tuple[Told, ...] = ()
     statuses: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A code in the text: where it stands, the frame around it, and where its message stands."""
-
-    code: str
-    start: int
-    end: int
-    frame: int = 0
-    keyed: bool = False  # found by a key …
-    assigned: bool = False  # … whose value is in quotes, as JSON and Go write it
-    quoted: bool = False
-    said: tuple[int, int] | None = None  # the message, in `text`
-    sure: bool = False
-    message: str = ""
-    target: str = ""
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """From the first to the last place that is its own."""
-        begin, end = self.said or (self.start, self.end)
-        return min(self.start, begin), max(self.end, end)
 
 
 def parse(text: str, vocabulary: Vocabulary | None = None) -> AzureText:
@@ -117,137 +92,67 @@ def parse(text: str, vocabulary: Vocabulary | None = None) -> AzureText:
     marks = _with_sentences(marks, legible, lower, vocabulary)
     marks = _distinct(marks)[:_MOST_ERRORS]
     errors = tuple(_told(number, marks, frames, legible.text, lower) for number in range(len(marks)))
-    statuses = tuple(dict.fromkeys(int(match[1]) for match in _STATUS.finditer(lower)))
-    return AzureText(errors, statuses)
+    statuses = [m for m in islice(_STATUS.finditer(lower), _MOST_ERRORS) if _speaks_of_azure(lower, m.start())]
+    return AzureText(errors, tuple(dict.fromkeys(int(status[1]) for status in statuses)))
 
 
-def _marks(legible: Legible, lower: str, vocabulary: Vocabulary, known: set[str]) -> tuple[list[_Mark], Frames]:
+def _marks(legible: Legible, lower: str, vocabulary: Vocabulary, known: set[str]) -> tuple[list[Mark], Frames]:
     text = legible.text
     found = pairs(text, lower)
     bare = words(legible, vocabulary.codes)
     places = sorted({pair.start for pair in found} | {word.start for word in bare})
     frames = Frames(lower, places)
     codes = [
-        _Mark(code, pair.start, pair.end, frames.of(pair.start), True, pair.valued_quoted, pair.quoted)
+        Mark(code, pair.start, pair.end, frames.of(pair.start), True, pair.valued_quoted, pair.quoted)
         for pair in found
-        if pair.kind == "code" and (code := _code(pair, known))
+        if pair.kind == "code" and (code := _code(pair, known, vocabulary))
     ]
     # A bare word inside a keyed code is that code; where the key's value was wrapped, the word is the whole of it.
     spans = {mark.start: mark for mark in codes}
     for word in bare:
         owner = next((mark for mark in codes if mark.start <= word.start < mark.end), None)
         if owner is None:
-            spans[word.start] = _Mark(word.code, word.start, word.end, frames.of(word.start))
+            spans[word.start] = Mark(word.code, word.start, word.end, frames.of(word.start), placed=word.shaped)
         elif not word.shaped and word.end > owner.end:
             spans[owner.start] = replace(owner, code=word.code, end=word.end)
     marks = [spans[start] for start in sorted(spans)]
-    marks = _with_messages(marks, [replace(p, frame=frames.of(p.start)) for p in found], text)
+    marks = with_messages(marks, [replace(p, frame=frames.of(p.start)) for p in found], text)
     # The SDKs of Python print a code twice: `(Code) message`, then `Code:` and `Message:`.
     twice = {mark.code for mark in marks if mark.keyed} & {mark.code for mark in marks if not mark.keyed}
     return [mark for mark in marks if mark.code in twice or _is_error(mark, known, lower)], frames
 
 
-def _code(pair: Pair, known: set[str]) -> str:
+def _code(pair: Pair, known: set[str], vocabulary: Vocabulary) -> str:
     """The code of a pair, "" where it is a state or no code at all."""
     value = pair.value
     if "/" in value:  # instance views: ProvisioningState/failed/AllocationFailed
         parts = value.split("/")
         if "failed" not in (part.casefold() for part in parts[1:]):
             return ""
-        value = parts[-1] if parts[-1].casefold() != "failed" else "ProvisioningState/failed"
+        last = parts[-1]
+        value = last if last.casefold() in known or is_shaped(last) else "ProvisioningState/failed"
     if value.casefold() in known or value == "ProvisioningState/failed":
         return value if not value.isdigit() or pair.valued_quoted or not pair.quoted else ""
     if value.isdigit() or value.casefold() in _STATES:
         return ""
+    if pair.cut and len(value) >= _MOST_CUT:
+        whole = [code for code in vocabulary.codes if code.casefold().startswith(value.casefold())]
+        if len(whole) == 1:
+            return whole[0]
     return value if is_shaped(value) else ""
 
 
-def _with_messages(marks: list[_Mark], found: Sequence[Pair], text: str) -> list[_Mark]:
-    """Each code with the message and target of its own frame: the next one, or else the one before."""
-    by_frame: dict[int, list[Pair]] = {}
-    for pair in found:
-        if pair.kind != "code":
-            by_frame.setdefault(pair.frame, []).append(pair)
-    in_frame: dict[int, list[int]] = {}
-    for number, mark in enumerate(marks):
-        in_frame.setdefault(mark.frame, []).append(number)
-    done = list(marks)
-    for frame, numbers in in_frame.items():
-        for place, number in enumerate(numbers):
-            mark = marks[number]
-            stop = marks[numbers[place + 1]].start if place + 1 < len(numbers) else len(text)
-            if frame == 0 and number + 1 < len(marks):
-                stop = min(stop, marks[number + 1].start)
-            back = marks[numbers[place - 1]].end if place else 0
-            done[number] = _with_own(mark, by_frame.get(frame, []), back, stop)
-    return [_with_prose(mark, number, done, text) for number, mark in enumerate(done)]
-
-
-def _with_own(mark: _Mark, own: Sequence[Pair], back: int, stop: int) -> _Mark:
-    after = [pair for pair in own if mark.end <= pair.start < stop and (mark.frame or pair.start - mark.end < 400)]
-    before = [pair for pair in own if back <= pair.start < mark.start] if mark.frame else []
-    for kind in ("message", "target"):
-        pair = next((p for p in after if p.kind == kind), None)
-        pair = pair or next((p for p in reversed(before) if p.kind == kind), None)
-        if pair is None:
-            continue
-        if kind == "message":
-            mark = replace(mark, said=(pair.start, pair.end), sure=True, message=pair.value)
-        else:
-            mark = replace(mark, target=pair.value if pair.value.casefold() not in ("null", "none") else "")
-    return mark
-
-
-def _with_prose(mark: _Mark, number: int, marks: Sequence[_Mark], text: str) -> _Mark:
-    """A code without a message key: what follows it in its paragraph, or (.NET, the portal) what stands before."""
-    if mark.said is not None:
-        return mark
-    ahead, behind = _prose_after(mark, number, marks, text), _prose_before(mark, number, marks, text)
-    if mark.keyed and text[max(0, mark.start - 1) : mark.start] == "(":
-        places = [behind]
-    elif mark.frame and mark.quoted:
-        places = [ahead]
-    elif _HTTP_LINE.search(text, max(0, mark.start - 60), mark.start):
-        places = [behind, ahead]
-    else:
-        places = [ahead, behind]
-    for begin, end in places:
-        if sum(map(str.isalpha, text[begin:end])) > _WORDS:
-            return replace(mark, said=(begin, end), message=text[begin:end])
-    return mark
-
-
-def _prose_after(mark: _Mark, number: int, marks: Sequence[_Mark], text: str) -> tuple[int, int]:
-    stop = marks[number + 1].start if number + 1 < len(marks) else len(text)
-    begin = mark.end
-    lead = _LEAD.match(text, begin, min(stop, begin + 400))
-    if lead and "\n\n" not in lead[0]:
-        begin = lead.end()
-    if text[begin : begin + 1] in ("{", "["):
-        return begin, begin
-    return begin, ends_at(text, begin, min(stop, begin + 2000))
-
-
-def _prose_before(mark: _Mark, number: int, marks: Sequence[_Mark], text: str) -> tuple[int, int]:
-    """Back to the label that began the message, or to the blank line before it."""
-    floor = max(marks[number - 1].span[1] if number else 0, mark.start - _BACK)
-    before = text[floor : mark.start].rstrip(" \t\n(\"'\\")
-    starts = [label.end() for label in _LABEL.finditer(before)][-1:]
-    starts = starts or [blank.end() for blank in re.finditer(r"\n[ \t]*\n", before)]
-    begin = next((start for start in reversed(starts) if sum(map(str.isalpha, before[start:])) > _WORDS), 0)
-    begin += len(before[begin:]) - len(before[begin:].lstrip(" \t\n)]}.,;"))
-    end = _HTTP_LINE.search(before, begin)
-    return floor + begin, floor + (end.start() if end else len(before))
-
-
-def _is_error(mark: _Mark, known: set[str], lower: str) -> bool:
+def _is_error(mark: Mark, known: set[str], lower: str) -> bool:
     """Whether a code is told as an error of Azure, and is not some other program's."""
     if mark.code.startswith("AADSTS"):
         return True
     if mark.code.casefold() in known:
-        called_code = mark.keyed or _CALLED_CODE.search(lower, max(0, mark.start - 60), mark.start)
-        others_say_it = mark.code.isdigit() or not (called_code or len(_HUMP.findall(mark.code)) > 2)
-        return not others_say_it or _speaks_of_azure(lower, mark.start)
+        if not mark.code.isdigit() and (mark.keyed or _CALLED_CODE.search(lower, max(0, mark.start - 60), mark.start)):
+            return True
+        only_azure_says_it = len(_HUMP.findall(mark.code)) >= (2 if mark.placed else 3)
+        return only_azure_says_it or _speaks_of_azure(lower, mark.start)
+    if mark.keyed and mark.end >= len(lower) - 2 and any(code.startswith(mark.code.casefold()) for code in known):
+        return True  # cut off in the middle of the code
     around = lower[max(0, mark.start - 300) : mark.start] + mark.message.lower()[:2000]
     if not _TROUBLE.search(around):
         return False
@@ -259,14 +164,14 @@ def _speaks_of_azure(lower: str, place: int) -> bool:
     return bool(_OF_AZURE.search(lower, begin, end) or _OF_AZURE.search("".join(lower[begin:end].split("\n"))))
 
 
-def _with_sentences(marks: list[_Mark], legible: Legible, lower: str, vocabulary: Vocabulary) -> list[_Mark]:
+def _with_sentences(marks: list[Mark], legible: Legible, lower: str, vocabulary: Vocabulary) -> list[Mark]:
     """The codes, and an error without a code wherever a sentence tells one that belongs to no code."""
     hits = _sentences(legible, lower, vocabulary)
     if not hits:
         return marks
     taken = [mark.span for mark in marks]
     text = legible.text
-    more: list[_Mark] = []
+    more: list[Mark] = []
     for hit in hits:
         if any(start <= hit < end for start, end in taken) or (more and more[-1].said and hit < more[-1].said[1]):
             continue
@@ -274,7 +179,7 @@ def _with_sentences(marks: list[_Mark], legible: Legible, lower: str, vocabulary
         stop = min([start for start, _ in taken if start > hit] + [hit + 1500, len(text)])
         begin = _sentence_start(text, floor, hit)
         end = ends_at(text, hit, stop)
-        more.append(_Mark("", hit, hit, said=(begin, end), message=text[begin:end]))
+        more.append(Mark("", hit, hit, said=(begin, end), message=text[begin:end]))
     return sorted([*marks, *more], key=lambda mark: mark.start)
 
 
@@ -304,7 +209,7 @@ def _sentence_start(text: str, floor: int, hit: int) -> int:
     return floor + start
 
 
-def _distinct(marks: Sequence[_Mark]) -> list[_Mark]:
+def _distinct(marks: Sequence[Mark]) -> list[Mark]:
     """The same code with the same message is one error, however often it is printed."""
     seen = set()
     kept = []
@@ -316,7 +221,7 @@ def _distinct(marks: Sequence[_Mark]) -> list[_Mark]:
     return kept
 
 
-def _told(number: int, marks: Sequence[_Mark], frames: Frames, text: str, lower: str) -> Told:
+def _told(number: int, marks: Sequence[Mark], frames: Frames, text: str, lower: str) -> Told:
     mark = marks[number]
     floor = max(marks[number - 1].span[1] if number else 0, mark.start - 600)
     floor = min(floor, mark.start)
@@ -333,7 +238,7 @@ def _told(number: int, marks: Sequence[_Mark], frames: Frames, text: str, lower:
     )
 
 
-def _holds(outer: _Mark, inner: _Mark, frames: Frames, lower: str) -> bool:
+def _holds(outer: Mark, inner: Mark, frames: Frames, lower: str) -> bool:
     """Whether one error stands inside the other: in its brackets, in its message, or behind its `Details`."""
     if outer is inner:
         return False

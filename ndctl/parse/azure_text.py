@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ndctl.parse.tidy import straight, unescaped
 
@@ -27,6 +28,13 @@ _PREFIX = re.compile(
     re.MULTILINE,
 )
 _FAR, _NEAR = 300, 60
+_STEP = 256
+_LONG = 4 * 2**20  # characters; a paste is never longer, a log is
+_AROUND = 4000
+_HINT = re.compile(
+    r"error|code|fail|aadsts|exceed|too many|throttl|denied|authoriz|disallow|restrict|not (?:available|allowed|accepted)"
+    r"|unavailable|quota|deployment|legal terms|is in progress|terminal prov"
+)
 _SQUASH = str.maketrans("", "", " \t\n\r\"'`\\")
 
 
@@ -78,26 +86,17 @@ class Legible:
     """A text in both views; `place` leads from the squashed one back to the other."""
 
     def __init__(self, text: str) -> None:
-        self.text = _legible(text)
-        self._lines: list[int] = []  # where each line begins in `text` …
-        self._squashed_lines: list[int] = []  # … and in `squashed`
-        pieces = []
-        here = there = 0
-        for line in self.text.split("\n"):
-            self._lines.append(here)
-            self._squashed_lines.append(there)
-            piece = squash(line)
-            pieces.append(piece)
-            here += len(line) + 1
-            there += len(piece)
+        self.text = _legible(_worth_reading(text))
+        pieces = [squash(self.text[at : at + _STEP]) for at in range(0, len(self.text), _STEP)]
         self.squashed = "".join(pieces)
+        self._steps = list(accumulate(map(len, pieces), initial=0))  # where each step of `text` begins in `squashed`
 
     def place(self, squashed_at: int) -> int:
         """Where the character `squashed_at` of `squashed` stands in `text`."""
-        number = bisect_right(self._squashed_lines, squashed_at) - 1
-        left = squashed_at - self._squashed_lines[number]
-        position = self._lines[number]
-        for mark in self._after(position):
+        number = bisect_right(self._steps, squashed_at) - 1
+        left = squashed_at - self._steps[number]
+        position = number * _STEP
+        for mark in self.text[position : position + _STEP]:
             kept = len(squash(mark))
             if kept and left <= 0:
                 break
@@ -105,11 +104,20 @@ class Legible:
             position += 1
         return min(position, len(self.text))
 
-    def _after(self, position: int) -> Iterator[str]:
-        """Characters from `position` on, without a copy of the rest of a long text."""
-        while position < len(self.text):
-            yield from self.text[position : position + 4096]
-            position += 4096
+
+def _worth_reading(text: str) -> str:
+    """The whole text; of a log of many megabytes the surroundings of what may be errors, from its beginning on."""
+    if len(text) <= _LONG:
+        return text
+    kept: list[str] = []
+    size = end = 0
+    lower = text.lower()
+    while size < _LONG and (hint := _HINT.search(lower, end)):
+        begin = max(end, hint.start() - _AROUND)
+        end = min(len(text), hint.end() + _AROUND)
+        kept.append(("" if begin == end or not kept else "\n\n") + text[begin:end])
+        size += end - begin
+    return "".join(kept)
 
 
 def _legible(text: str) -> str:

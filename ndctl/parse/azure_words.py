@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from ndctl.parse.azure_text import Legible, squash
 
@@ -26,8 +27,14 @@ _SIGN_IN = re.compile(r"AADSTS\d{4,9}")
 # `"name": "QuotaExceeded"` is a thing that bears the word; these keys tell an error's code.
 _NAMED = re.compile(r"(\w+)\\{0,64}[\"']\s{0,20}(?::|=>)\s{0,20}\\{0,64}[\"']\Z")
 _TELLING_KEYS = frozenset(
-    "code errorcode subcode status statuscode reason error errortype type internalerrorcode title message msg value "
-    "category exception stderr err".split()
+    ("code", "errorcode", "subcode", "status", "statuscode", "reason", "error", "errortype", "type", "title", "message")
+    + ("msg", "value", "category", "exception", "stderr", "err", "internalerrorcode")
+)
+# Words in such a string are about errors, they are none.
+_ABOUT = re.compile(
+    r"[\"'](?:\w{0,40}name|\w{0,40}description|comments?|notes?|label|documentation|help)\\{0,64}[\"']"
+    r"\s{0,20}(?::|=>)\s{0,20}\\{0,64}[\"'][^\"']*\Z",
+    re.IGNORECASE,
 )
 _MOST_HITS = 2000
 
@@ -61,7 +68,7 @@ def words(legible: Legible, known: Collection[str]) -> list[Word]:
             or (pattern is _BEFORE_COLON and is_shaped(m[1]) and not m[1].endswith(_OF_A_PROGRAM))
         ]
     found += _known(legible, known)
-    found.sort(key=lambda word: (word.start, -word.end, word.shaped))
+    found.sort(key=lambda word: (word.start, -word.end, not word.shaped))
     apart: list[Word] = []
     for word in found:
         if not apart or word.start >= apart[-1].end:
@@ -81,9 +88,11 @@ def _known(legible: Legible, known: Iterable[str]) -> Iterator[Word]:
                 hits += 1
                 yield Word(code, start, start + len(code))
             start = text.find(code, start + len(code))
-    for code in set(present) - set(plain):  # wrapped in the middle
+    for code in present:
+        if legible.squashed.count(squash(code)) <= text.count(code):
+            continue  # nowhere wrapped in the middle
         wrapped = re.compile(r"(?:[ \t]{0,80}\n[ \t]{0,80})?".join(map(re.escape, code)))
-        for match in wrapped.finditer(text):
+        for match in islice(wrapped.finditer(text), _MOST_HITS):
             if _stands_alone(text, match.start(), match.end()):
                 yield Word(code, match.start(), match.end())
 
@@ -95,4 +104,6 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     if before[-1:] == "/" and not before.lower().endswith("failed/"):
         return False  # a part of an address or of a resource's id
     named = _NAMED.search(re.sub(r"[ \t]*\n[ \t]*", "", before))
-    return named is None or named[1].lower() in _TELLING_KEYS
+    if named is not None:
+        return named[1].lower() in _TELLING_KEYS
+    return _ABOUT.search(text[max(0, start - 300) : start]) is None

@@ -51,7 +51,7 @@ def parse(text: str) -> dict[str, Any]:
     if not found:
         return dict(_NONE)
     errors = [_facts(root) for root in found]
-    targets = dict.fromkeys(one["target"] for one in errors if one["target"])
+    targets = dict.fromkeys(target for root in found for target in root.targets)
     return {**errors[0], "targets": list(targets), "errors": errors}
 
 
@@ -61,12 +61,12 @@ def _facts(root: Root) -> dict[str, Any]:
         "innermost_code": root.told.code,
         "class": root.known.fault_class.value,
         "retryable": root.known.retryable,
-        "message": root.told.message,
+        "message": root.message,
         "meaning": root.known.meaning,
         "next_step": root.known.next,
         "known_as": root.known.id,
         "source": root.known.source,
-        "target": root.told.target,
+        "targets": list(root.targets),
         "http_status": root.told.status,
         "times": root.times,
     }
@@ -88,6 +88,7 @@ def _finding(error: Mapping[str, Any]) -> Finding:
         again = "cause not told" if error["known_as"] != "unknown" else "not known to ndctl"
     else:
         again = f"{fault_class.value}, {'may be tried again' if error['retryable'] else 'trying again will not help'}"
+    targets = error["targets"][:3]
     said = error["message"] or error["meaning"]
     wrapped = f" inside {error['code']}" if error["code"] and error["code"] != code else ""
     times = f", told {error['times']} times" if error["times"] > 1 else ""
@@ -95,7 +96,7 @@ def _finding(error: Mapping[str, Any]) -> Finding:
     return Finding(
         check=f"azure.{fault_class.value}",
         status=Status.FAIL,
-        subject=(code or "error") + (f" ({error['target']})" if error["target"] else ""),
+        subject=(code or "error") + (f" ({', '.join(targets)})" if targets else ""),
         message=f"{again}{wrapped}{times}: {shown}",
         cause=f"{error['meaning']} Next: {error['next_step']}",
         source=error["source"],
