@@ -95,6 +95,11 @@ _MEMORY_HEALTH = tuple(
     )
 )
 
+_NCCL_CULPRITS = tuple(f"nccl.all-reduce.{word}" for word in ("slow-node", "error-node", "hang-node", "path"))
+_NCCL_SYMPTOMS = tuple(
+    f"nccl.all-reduce.{word}" for word in ("slow", "error", "hang", "wrong", "transport", "nvls", "no-result")
+)
+
 RULES: tuple[Rule, ...] = (
     # A node that does not answer, or broke off, leaves unknowns behind; what it did say stands.
     Rule(("host.reachable",), ("gpu.", "nvlink.", "infiniband.", "host.", "nccl."), _silent_there, (Status.UNKNOWN,)),
@@ -125,6 +130,8 @@ RULES: tuple[Rule, ...] = (
         (Status.FAIL, Status.WARN),
     ),
     Rule(_MEMORY_HEALTH, ("nccl.",), _in_the_launch),
+    # Who was located as the culprit of a collective explains what the whole rack showed.
+    Rule(_NCCL_CULPRITS, _NCCL_SYMPTOMS, _in_the_launch, (Status.FAIL, Status.WARN)),
 )
 
 

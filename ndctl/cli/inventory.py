@@ -36,10 +36,14 @@ def lint(
 ) -> None:
     """Check inventories; every error is shown at its line. Exit 2 when there is one."""
     from ndctl.inventory.loader import load_each
+    from ndctl.workflow.known_checks import wrongly_disabled
 
     sound, errors = load_each(paths)
     for loaded in sound:
-        emit(f"{loaded.path}: ok ({summary(loaded)})")
+        wrong = wrongly_disabled(loaded)
+        errors += wrong
+        if not wrong:
+            emit(f"{loaded.path}: ok ({summary(loaded)})")
     if errors:
         raise errors[0] if len(errors) == 1 else ManyErrors(errors)
 

@@ -33,6 +33,7 @@ VERBS = (
     "deploy",
     "nodes",
     "validate",
+    "checks",
     "judge",
     "runs",
     "schema",

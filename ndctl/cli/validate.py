@@ -73,8 +73,8 @@ def validate(
 
     request = Request(
         paths=tuple(inventories),
-        racks=parse_numbers(rack) if rack else None,
-        nodes=parse_nodes(nodes) if nodes else None,
+        racks=parse_numbers(rack) if rack is not None else None,
+        nodes=parse_nodes(nodes) if nodes is not None else None,
         groups=parse_groups(only),
         level=level,
         force=force,

@@ -38,6 +38,8 @@ def parse_nodes(text: str) -> frozenset[str]:
         chosen = NodeSet(text, resolver=RESOLVER_NOGROUP)
     except (NodeSetException, ValueError) as error:
         raise _no_node_set(text, str(error)) from error
+    if not chosen:
+        raise _no_node_set(text, "it names no node")
     if len(chosen) > MOST_NODES:
         raise _no_node_set(text, f"{len(chosen)} nodes, more than {MOST_NODES}")
     return frozenset(chosen)
@@ -66,6 +68,15 @@ def select(cluster: Cluster, racks: frozenset[int] | None, nodes: frozenset[str]
         known = {node.name for rack in cluster.racks for node in rack.nodes}
         if nodes - known:
             raise _absent(cluster, "node", ", ".join(sorted(nodes - known)[:5]))
+        chosen_nodes = {node.name for rack in chosen for node in rack.nodes}
+        if nodes - chosen_nodes:
+            outside = ", ".join(sorted(nodes - chosen_nodes)[:5])
+            raise NdctlError(
+                "select.outside",
+                f"{outside}: of no rack that was chosen",
+                hint="leave --rack out, or name racks and nodes that go together",
+                exit_code=ExitCode.USAGE,
+            )
         narrowed = []
         for rack in chosen:
             kept = tuple(node for node in rack.nodes if node.name in nodes)

@@ -29,6 +29,7 @@ from ndctl.model.places import Cluster, Node, Rack
 from ndctl.model.status import Group, Level
 from ndctl.record.store import Store
 from ndctl.workflow.judge_rack import judge_rack
+from ndctl.workflow.known_checks import refuse_wrongly_disabled
 from ndctl.workflow.select import select
 from ndctl.workflow.transport import Transport, open_transport
 
@@ -79,6 +80,7 @@ def validate_inventories(
     incomplete."""
     started = now()
     inventories = load_many(request.paths)
+    refuse_wrongly_disabled(inventories)
     store = Store(request.record)
     wanted = started.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S")
     run_id = store.begin_new(wanted, stamp(started), request.level.value, [o.inventory.cluster for o in inventories])

@@ -240,7 +240,9 @@ def test_an_h200_is_asked_for_its_fabric_manager_and_for_no_imex() -> None:
     states = {"active": Status.PASS, "inactive": Status.FAIL, "failed": Status.FAIL, "activating": Status.UNKNOWN}
     for state, wanted in {**states, "offline": Status.UNKNOWN, "": Status.UNKNOWN}.items():
         code = 0 if state == "active" else 3
-        rack = judged([answer(NODES[0], {"fabric-manager": result("fabric-manager", state, code=code)})], [check], profile=h200)
+        rack = judged(
+            [answer(NODES[0], {"fabric-manager": result("fabric-manager", state, code=code)})], [check], profile=h200
+        )
         (found,) = [f for f in rack.findings if f.check == check.id]
         assert found.status is wanted, state
         assert found.status is not Status.FAIL or found.cause

@@ -202,7 +202,11 @@ def view(answers: Sequence[NodeAnswer], expected: int | None = None) -> RackView
 
 
 def judged(
-    answers: Sequence[NodeAnswer], checks: Sequence[Check], rack: Rack | None = None, profile: Profile = GB300, **more: object
+    answers: Sequence[NodeAnswer],
+    checks: Sequence[Check],
+    rack: Rack | None = None,
+    profile: Profile = GB300,
+    **more: object,
 ) -> RackResult:
     of = rack or rack_of([one.node for one in answers])
     return judge_rack(of, "lab", {one.node: one for one in answers}, checks, profile, **more)  # type: ignore[arg-type]

@@ -29,7 +29,9 @@ NODES = [node(number) for number in range(1, 19)]
 HOSTS = [one.address for one in NODES]
 
 
-def judge(tables: dict[int, str] | Callable[[int], str], nodes: list[Node] = NODES, gone: tuple[int, ...] = ()) -> list[Finding]:
+def judge(
+    tables: dict[int, str] | Callable[[int], str], nodes: list[Node] = NODES, gone: tuple[int, ...] = ()
+) -> list[Finding]:
     """Table of each node by position; nodes in `gone` do not answer."""
     table = tables if callable(tables) else lambda number: tables.get(number, imex_json([n.address for n in nodes]))
     given = [
@@ -80,7 +82,9 @@ def test_one_direction_is_a_pair() -> None:
 
 
 def test_a_node_that_none_can_reach_is_one_finding() -> None:
-    broken = {pair: "DISCONNECTED" for host in HOSTS if host != HOSTS[4] for pair in ((host, HOSTS[4]), (HOSTS[4], host))}
+    broken = {
+        pair: "DISCONNECTED" for host in HOSTS if host != HOSTS[4] for pair in ((host, HOSTS[4]), (HOSTS[4], host))
+    }
     (bad,) = standing(judge(lambda number: imex_json(HOSTS, broken=broken, status="DEGRADED")))
     assert (bad.check, bad.node) == ("nvlink.imex.disconnected", "rack01-n05")
     assert "17 of 17 peers" in bad.message

@@ -133,7 +133,7 @@ def test_a_silent_node_makes_a_rootless_storm_unknown() -> None:
 
 def test_link_events_without_times_blame_no_node() -> None:
     log = f"kernel: NVRM: Xid (PCI:{BUSES[1]}): 145, {RLW}\n"
-    found = judge(rack({number: log for number in (1, 2, 3)}))
+    found = judge(rack(dict.fromkeys((1, 2, 3), log)))
     assert blamed(found) == set()
     assert any(f.check == "gpu.xid.no-root" for f in standing(found))
 

@@ -1,0 +1,94 @@
+"""Every check there is, passive and active, and whether what an inventory switches off exists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from ndctl.checks.registry import catalogue
+from ndctl.inventory.loader import Loaded
+from ndctl.model.errors import ExitCode, ManyErrors, NdctlError
+from ndctl.model.status import Group, Level
+from ndctl.workflow.active import NCCL_CHECK, PAIRS_CHECK
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCheck:
+    """One line of `ndctl checks`.
+
+    level:    the level from which on it is asked
+    required: without its answer a rack is incomplete
+    commands: ids of what nodes are asked, as `ndctl report RUN --raw NODE/COMMAND` names them
+    """
+
+    id: str
+    group: Group
+    level: Level
+    title: str
+    required: bool
+    commands: tuple[str, ...]
+
+
+_ACTIVE = (
+    KnownCheck(
+        NCCL_CHECK,
+        Group.NCCL,
+        Level.STANDARD,
+        "NCCL all_reduce over the rack reaches its floor, with the transport proven by its log",
+        True,
+        ("nccl-all_reduce-all",),
+    ),
+    KnownCheck(
+        PAIRS_CHECK,
+        Group.INFINIBAND,
+        Level.STANDARD,
+        "ib_write_bw between pairs of nodes reaches the port's rate on every rail",
+        True,
+        ("ib-write-bw-DEVICE-roundN",),
+    ),
+)
+
+
+def known_checks() -> tuple[KnownCheck, ...]:
+    """In the order of their ids."""
+    passive = (
+        KnownCheck(
+            check.id, check.group, check.level, check.title, check.required, tuple(one.id for one in check.commands)
+        )
+        for check in catalogue()
+    )
+    return tuple(sorted((*passive, *_ACTIVE), key=lambda check: check.id))
+
+
+def wrongly_disabled(loaded: Loaded) -> list[NdctlError]:
+    """An error, at its line, for each of `disabled_checks` that names no check: it would switch nothing off."""
+    ids = [check.id for check in known_checks()]
+    errors = []
+    for index, entry in enumerate(loaded.inventory.disabled_checks):
+        if entry.check in ids:
+            continue
+        near = _nearest(entry.check, ids)
+        errors.append(
+            NdctlError(
+                "inventory.unknown-check",
+                f"there is no check '{entry.check}'",
+                hint=f"did you mean '{near}'?" if near else "`ndctl checks` lists them",
+                where=loaded.where(("disabled_checks", index, "check")),
+                exit_code=ExitCode.USAGE,
+            )
+        )
+    return errors
+
+
+def refuse_wrongly_disabled(inventories: Sequence[Loaded]) -> None:
+    """Raises NdctlError, or ManyErrors, exit 2."""
+    errors = [error for loaded in inventories for error in wrongly_disabled(loaded)]
+    if errors:
+        raise errors[0] if len(errors) == 1 else ManyErrors(errors)
+
+
+def _nearest(name: str, ids: list[str]) -> str:
+    """The check that a finding's id belongs to ("nvlink.links.link-down"), else the one spelled most like it."""
+    whole = next((one for one in ids if name.startswith(one + ".")), "")
+    return whole or next(iter(get_close_matches(name, ids, n=1)), "")

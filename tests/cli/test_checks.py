@@ -1,0 +1,75 @@
+"""ndctl checks, and inventories that switch off what does not exist."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ndctl.checks.registry import catalogue
+from ndctl.model.status import Group, Level
+from ndctl.workflow.known_checks import known_checks
+from tests.cli.conftest import Said
+
+INVENTORY = """cluster: lab
+profile: gb300
+static:
+  - {{rack: 1, nodes: [127.0.0.1]}}
+disabled_checks:
+  - {{check: {check}, reason: known and harmless, until: 2099-01-31}}
+"""
+
+
+def test_every_check_is_listed_once_with_the_active_ones(ndctl: Callable[..., Said]) -> None:
+    said = ndctl("checks")
+    assert said.code == 0 and said.err == ""
+    head, *rows = said.out.splitlines()
+    ids = [row.split()[0] for row in rows]
+    assert head.split()[:3] == ["check", "group", "level"]
+    assert ids == sorted({*(check.id for check in catalogue()), "nccl.all-reduce", "infiniband.write-bw"})
+
+
+def test_the_list_as_json_says_what_each_asks(ndctl: Callable[..., Said]) -> None:
+    answer = json.loads(ndctl("checks", "-o", "json").out)
+    assert answer["schema"] == "ndctl.checks/1"
+    by_id = {check["id"]: check for check in answer["checks"]}
+    assert by_id["nvlink.imex"]["commands"] == ["imex-domain"] and by_id["nvlink.imex"]["required"] is True
+    assert by_id["nvlink.errors"]["required"] is False
+    assert by_id["nccl.all-reduce"]["level"] == "standard" and by_id["nccl.all-reduce"]["group"] == "nccl"
+    assert all(check["title"] and check["commands"] for check in answer["checks"])
+    assert {check["group"] for check in answer["checks"]} == {group.value for group in Group}
+    assert {check["level"] for check in answer["checks"]} <= {level.value for level in Level}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("nvlink.link", "did you mean 'nvlink.links'?"), ("nvlink.links.link-down", "did you mean 'nvlink.links'?"),
+     ("zzz", "`ndctl checks` lists them")],
+)  # fmt: skip
+def test_switching_off_what_does_not_exist_is_an_error_at_its_line(
+    ndctl: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, hint: str
+) -> None:
+    monkeypatch.setenv("NDCTL_STATE_DIR", str(tmp_path / "state"))
+    file = tmp_path / "lab.yaml"
+    file.write_text(INVENTORY.format(check=name))
+    for verb in (("inventory", "lint"), ("validate",)):
+        said = ndctl(*verb, file)
+        assert said.code == 2 and said.out == ""
+        assert f"there is no check '{name}'" in said.err and hint in said.err
+        assert f"{file}:6:" in said.err
+
+
+def test_every_check_there_is_can_be_switched_off(ndctl: Callable[..., Said], tmp_path: Path) -> None:
+    file = tmp_path / "lab.yaml"
+    entries = [f"  - {{check: {one.id}, reason: known, until: 2099-01-31}}\n" for one in known_checks()]
+    file.write_text(INVENTORY.format(check="gpu.count").rpartition("  - {check")[0] + "".join(entries))
+    said = ndctl("inventory", "lint", file)
+    assert said.code == 0, said.err
+
+
+@pytest.mark.parametrize("option", ["--nodes", "--rack"])
+def test_an_empty_choice_does_not_mean_everything(ndctl: Callable[..., Said], tmp_path: Path, option: str) -> None:
+    said = ndctl("validate", tmp_path / "lab.yaml", option, "")
+    assert said.code == 2 and "is no " in said.err
