@@ -51,6 +51,7 @@ def isolate(
     if verdict is not GroupVerdict.GOOD:
         _search_all(ledger, everyone, verdict, hints, found)
     return Isolation(
+        group=everyone,
         culprits=tuple(found.culprits),
         paths=tuple(found.paths),
         together=tuple(found.together),

@@ -46,6 +46,7 @@ class Path(Generic[T]):
 class Isolation(Generic[T]):
     """Who is to blame for a failing collective.
 
+    group:      all nodes that were asked about
     culprits:   nodes that stand accused, each after one re-test
     paths:      failing between two sets, while no node of them is to blame
     together:   sets that fail only as a whole: no node, and no pair of halves, is to blame
@@ -57,6 +58,7 @@ class Isolation(Generic[T]):
     reasoning:  one line a step, for people
     """
 
+    group: tuple[T, ...] = ()
     culprits: tuple[Culprit[T], ...] = ()
     paths: tuple[Path[T], ...] = ()
     together: tuple[tuple[T, ...], ...] = ()

@@ -220,6 +220,10 @@ def _transport(
     if len(launch.nodes) < 2:
         return []
     wanted = "MNNVL" if scope == "rack" and profile.nvlink.domain.value == "rack" else "NET/IB"
+    # Channels are connected when an algorithm first needs them: with NVLS alone none may be printed, while every rank
+    # says that the whole communicator is one NVLink domain.
+    if facts.transport is None and wanted == "MNNVL" and facts.mnnvl:
+        return _nvls(check, subject, facts, launch, evidence)
     if facts.transport is None:
         text = "the log does not show which transport was used"
         return [_unknown(check, "transport", subject, text, evidence)]

@@ -3,31 +3,34 @@ blamed. Nothing is started on GPUs that are in use, nor while somebody else test
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from ndctl.checks.gpus import gpus_of
 from ndctl.inventory.loader import Loaded
 from ndctl.jobs.ib_pairs import run_round
-from ndctl.jobs.judge_nccl import busbw_at_large, judge
 from ndctl.jobs.judge_pairs import PairResult, accused, judge_pairs, read_pair
-from ndctl.jobs.lease import give_back, take
-from ndctl.jobs.nccl import NcclLaunch, NcclRun, run_nccl
+from ndctl.jobs.lease import Lease, give_back, renew, take
 from ndctl.jobs.pairs import rounds
-from ndctl.model.answers import NodeAnswer
+from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.events import Event, EventSink
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node, Rack
-from ndctl.model.status import Group, Status
-from ndctl.parse.nccl_tests import parse as parse_nccl
+from ndctl.model.status import Action, Group, Status
+from ndctl.workflow.nccl_rack import NcclOverRack
 from ndctl.workflow.transport import Transport
 
 NCCL_CHECK = "nccl.all-reduce"
 PAIRS_CHECK = "infiniband.write-bw"
 _SCREEN_ROUNDS = 2  # one to find, one with other partners so that a pair's blame can be told from a node's
 _LEASE_S = 1800
-_DEBUG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV,P2P,NET,GRAPH,NVLS"}
+_COMPUTE_PROCESSES = Command(
+    "compute-processes",
+    "nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name --format=csv,noheader",
+    timeout_s=20,
+    cap_bytes=100_000,
+)
 
 
 @dataclass(slots=True)
@@ -68,6 +71,17 @@ class ActiveTests:
         self._holder = holder
         self._token = token
         self._on_event = on_event
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._nccl_tests: list[NcclOverRack] = []
+
+    def stop(self) -> None:
+        """End what runs and begin nothing more; from another thread, while `run` then cleans up and returns."""
+        self._stopped.set()
+        with self._lock:
+            tests = tuple(self._nccl_tests)
+        for test in tests:
+            test.stop()
 
     def run(self, rack: Rack, answers: Mapping[Node, NodeAnswer], suspects: frozenset[str]) -> ActiveResult:
         """All active tests of the rack. `suspects`: nodes that already failed a passive check."""
@@ -75,9 +89,8 @@ class ActiveTests:
         if not self._wanted:
             return result
         nodes = [node for node in rack.nodes if node in answers and answers[node].outcome.ok]
-        reason = self._reason_not_to(nodes, answers)
-        if reason:
-            self._skip(result, rack, reason)
+        if len(nodes) < 2 or self._stopped.is_set():
+            self._skip(result, rack, "interrupted" if self._stopped.is_set() else _too_few(nodes, "answered"))
             return result
         lease = take(self._transport, nodes, self._holder, self._token, _LEASE_S)
         if not lease.taken:
@@ -85,32 +98,44 @@ class ActiveTests:
             self._skip(result, rack, why)
             return result
         try:
+            fit = nodes if self._force else self._idle(rack, nodes, result)
+            if len(fit) < 2:
+                return result
             result.ran = True
             if NCCL_CHECK in self._wanted:
-                self._nccl(rack, nodes, suspects, result)
+                self._nccl(rack, fit, suspects, lease, result)
             if PAIRS_CHECK in self._wanted:
-                self._pairs(rack, nodes, result)
+                self._pairs(rack, fit, lease, result)
         finally:
             give_back(self._transport, lease)
         return result
 
-    def _reason_not_to(self, nodes: Sequence[Node], answers: Mapping[Node, NodeAnswer]) -> str:
-        if len(nodes) < 2:
-            return f"{len(nodes)} node{'s' if len(nodes) != 1 else ''} of the rack answered; two are needed"
-        if self._force:
-            return ""
-        busy = {node.name: text for node in nodes if (text := _in_use(answers[node]))}
-        if not busy:
-            return ""
-        name, text = next(iter(busy.items()))
-        more = f" and {len(busy) - 1} more nodes" if len(busy) > 1 else ""
-        return f"GPUs are in use on {name} ({text}){more}; --force tests all the same"
+    def _idle(self, rack: Rack, nodes: Sequence[Node], result: ActiveResult) -> list[Node]:
+        """The nodes to test; none, and a skip, when GPUs of any are in use. Asked afresh: a job may have begun since
+        the passive checks, and they may not have been asked at all. Who does not tell is left out and unknown."""
+        told = self._transport.ask({node: [_COMPUTE_PROCESSES] for node in nodes})
+        using = {node.name: _in_use(told[node]) for node in nodes}
+        busy = {name: text for name, text in using.items() if text}
+        if busy:
+            name, text = next(iter(busy.items()))
+            more = f" and {len(busy) - 1} more nodes" if len(busy) > 1 else ""
+            self._skip(result, rack, f"GPUs are in use on {name} ({text}){more}; --force tests all the same")
+            return []
+        fit = [node for node in nodes if using[node.name] is not None]
+        for node in nodes:
+            if using[node.name] is None:
+                result.findings += [_left_out(check, node) for check in self._wanted]
+        if len(fit) < 2:
+            self._skip(result, rack, _too_few(fit, "told whether its GPUs are in use"))
+        return fit
 
     def _skip(self, result: ActiveResult, rack: Rack, reason: str) -> None:
         self._say(rack, "skipped", reason, "waiting")
-        result.findings += [
-            Finding(check=check, status=Status.SKIP, subject=rack.name, message=reason) for check in self._wanted
-        ]
+        for check in self._wanted:
+            self._skip_one(result, rack, check, reason)
+
+    def _skip_one(self, result: ActiveResult, rack: Rack, check: str, reason: str) -> None:
+        result.findings.append(Finding(check=check, status=Status.SKIP, subject=rack.name, message=reason))
 
     def _say(self, rack: Rack, step: str, message: str, status: str = "running") -> None:
         self._on_event(
@@ -124,86 +149,49 @@ class ActiveTests:
             )
         )
 
-    def _nccl(self, rack: Rack, nodes: Sequence[Node], suspects: frozenset[str], result: ActiveResult) -> None:
-        run, findings = self._one_nccl(rack, nodes, "all", rack.name, result)
-        bad = [f for f in findings if f.status in (Status.FAIL, Status.WARN)]
-        sound = [node for node in nodes if node.name not in suspects]
-        if bad and suspects and len(sound) >= 2 and len(sound) < len(nodes):
-            # Who already failed another check is left out, to say what the others are worth without them.
-            names = ", ".join(sorted(suspects))
-            again, others = self._one_nccl(rack, sound, "without", f"{rack.name} without {names}", result)
-            if others and all(f.status is Status.PASS for f in others):
-                findings = [
-                    replace(f, cause=f"{names}: without, {others[0].message}") if f in bad else f for f in findings
-                ]
-            else:
-                findings += others
-            del again
-        elif bad and run.log is not None:
-            # Nobody stands out: one re-test, since a passing disturbance must not reject a rack.
-            _, findings = self._one_nccl(rack, nodes, "again", rack.name, result)
-        result.findings += findings
+    def _may_go_on(self, lease: Lease) -> str:
+        """Why the tests of this rack may not go on; "" when they may. The lease lasts longer then."""
+        if self._stopped.is_set():
+            return "interrupted"
+        again = renew(self._transport, lease, self._holder, _LEASE_S)
+        if again.held_by:
+            return f"another test took the rack over: {again.held_by}"
+        return again.problem
 
-    def _one_nccl(
-        self, rack: Rack, nodes: Sequence[Node], label: str, subject: str, result: ActiveResult
-    ) -> tuple[NcclRun, list[Finding]]:
-        launch = self._launch(nodes, f"{self._token}-{rack.name}-{label}")
-        self._say(rack, "NCCL all_reduce", f"over {len(nodes)} nodes")
-        run = run_nccl(self._transport, launch)
-        command = f"nccl-all_reduce-{label}"
-        head = nodes[0].name
-        if run.log is not None:
-            result.texts.append((head, command, run.log.stdout + run.log.stderr))
-        scope = "rack" if self._profile.nvlink.domain.value == "rack" else "infiniband"
-        findings = judge(run, self._profile, subject, f"{head}/{command}", scope)
-        if run.leftovers:
-            findings.append(
-                Finding(
-                    check=f"{NCCL_CHECK}.leftovers",
-                    status=Status.WARN,
-                    subject=subject,
-                    message=f"clean-up could not be confirmed on {', '.join(run.leftovers)}; the key ends by itself",
-                )
-            )
-        floor = self._profile.floor(launch.test, scope, len(nodes))
-        measured = busbw_at_large(parse_nccl(run.log.stdout), floor) if run.log is not None and floor else None
-        if measured:
-            result.measurements.append(
-                {
-                    "node": "",
-                    "metric": "nccl.all_reduce.busbw",
-                    "subject": subject,
-                    "value": measured[1],
-                    "unit": "GB/s",
-                }
-            )
-            self._say(rack, "NCCL all_reduce", f"{measured[1]:.0f} GB/s over {len(nodes)} nodes", "done")
-        return run, findings
-
-    def _launch(self, nodes: Sequence[Node], token: str) -> NcclLaunch:
-        nccl = self._profile.nccl
-        scope = "rack" if self._profile.nvlink.domain.value == "rack" else "infiniband"
-        environment = {
-            **nccl.environment.get("common", {}),
-            **nccl.environment.get("rack" if scope == "rack" else "infiniband", {}),
-            **_DEBUG,
-            **self._loaded.inventory.nccl_env,
-        }
-        return NcclLaunch(
-            test="all_reduce",
-            nodes=tuple(nodes),
-            gpus_per_node=self._profile.gpu.count.value,
-            environment=environment,
-            host_keys={node.name: self._transport.host_key_lines(node) for node in nodes},
-            tests_dir=nccl.tests_dir.value,
-            token=token,
+    def _nccl(
+        self, rack: Rack, nodes: Sequence[Node], suspects: frozenset[str], lease: Lease, result: ActiveResult
+    ) -> None:
+        recipe = self._profile.nccl.environment
+        test = NcclOverRack(
+            self._transport,
+            self._profile,
+            rack=rack.name,
+            token=self._token,
+            environment={
+                **recipe.get("common", {}),
+                **recipe.get("rack" if self._profile.nvlink.domain.value == "rack" else "infiniband", {}),
+                **self._loaded.inventory.nccl_env,
+            },
+            host_keys=self._transport.host_key_lines,
+            renew=lambda: self._may_go_on(lease),
+            say=lambda message, status: self._say(rack, "NCCL all_reduce", message, status),
         )
+        with self._lock:
+            self._nccl_tests.append(test)
+        outcome = test.test(nodes, suspects)
+        result.findings += outcome.findings
+        result.texts += outcome.texts
+        result.measurements += outcome.measurements
 
-    def _pairs(self, rack: Rack, nodes: Sequence[Node], result: ActiveResult) -> None:
+    def _pairs(self, rack: Rack, nodes: Sequence[Node], lease: Lease, result: ActiveResult) -> None:
         devices = self._devices()
         plan = list(rounds(nodes))[:_SCREEN_ROUNDS]
         seen: list[PairResult] = []
         for number, pairs in enumerate(plan, 1):
+            reason = self._may_go_on(lease)
+            if reason:
+                self._skip_one(result, rack, PAIRS_CHECK, reason)
+                return
             self._say(rack, "ib_write_bw", f"round {number} of {len(plan)}: {len(pairs)} pairs × {len(devices)} rails")
             for text in run_round(self._transport, pairs, devices):
                 pair = read_pair(text, self._profile, number)
@@ -232,8 +220,29 @@ class ActiveTests:
         return [f"{stem}{number}" for number in range(fabric.ports.value)]
 
 
-def _in_use(answer: NodeAnswer) -> str:
-    """Who uses the node's GPUs, "" when nobody does or nobody can tell (then the passive checks say so)."""
-    facts = gpus_of(answer)
-    using = {p.pid: p for gpu in (facts.gpus if facts else ()) for p in gpu.processes if "C" in p.kind}
-    return ", ".join(f"{one.name or 'process'} {one.pid}" for one in list(using.values())[:3])
+def _in_use(answer: NodeAnswer) -> str | None:
+    """Who uses the node's GPUs, "" when nobody does, None when the node does not tell."""
+    result = answer.results.get(_COMPUTE_PROCESSES.id)
+    if result is None or result.exit_code != 0:
+        return None
+    rows = [[cell.strip() for cell in line.split(",")] for line in result.stdout.splitlines() if line.strip()]
+    using = {row[1]: row[2].rpartition("/")[2] for row in rows if len(row) >= 3 and row[1].isdigit()}
+    if rows and not using:
+        return None  # it says something, and nothing that is known: a field is not supported, or a complaint
+    return ", ".join(f"{name or 'process'} {pid}" for pid, name in list(using.items())[:3])
+
+
+def _too_few(nodes: Sequence[Node], did: str) -> str:
+    return f"{len(nodes)} node{'s' if len(nodes) != 1 else ''} of the rack {did}; two are needed"
+
+
+def _left_out(check: str, node: Node) -> Finding:
+    return Finding(
+        check=f"{check}.left-out",
+        status=Status.UNKNOWN,
+        subject="all GPUs",
+        node=node.name,
+        message="left out of the test: nvidia-smi does not tell whether its GPUs are in use",
+        cause="nvidia-smi is missing, fails or hangs there",
+        action=Action.INVESTIGATE,
+    )
