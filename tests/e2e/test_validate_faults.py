@@ -54,8 +54,18 @@ def test_a_healthy_rack_is_accepted(lab: Lab) -> None:
 
 CASES = [
     ("gpu-missing", {"node": "rack01-n04", "gpu": 1}, Verdict.REJECTED, {("gpu.count", "rack01-n04")}),
-    ("nvlink-down", {"node": "rack01-n11", "gpu": 2, "link": 8}, Verdict.REJECTED, {("nvlink.links.link-down", "rack01-n11")}),
-    ("port-half-rate", {"node": "rack01-n07", "port": "mlx5_ib2"}, Verdict.REJECTED, {("infiniband.ports.*", "rack01-n07")}),
+    (
+        "nvlink-down",
+        {"node": "rack01-n11", "gpu": 2, "link": 8},
+        Verdict.REJECTED,
+        {("nvlink.links.link-down", "rack01-n11")},
+    ),
+    (
+        "port-half-rate",
+        {"node": "rack01-n07", "port": "mlx5_ib2"},
+        Verdict.REJECTED,
+        {("infiniband.ports.*", "rack01-n07")},
+    ),
     ("port-down", {"node": "rack01-n07", "port": "mlx5_ib0"}, Verdict.REJECTED, {("infiniband.ports.*", "rack01-n07")}),
     ("wrong-pkey", {"node": "rack01-n02"}, Verdict.REJECTED, {("infiniband.pkeys", "rack01-n02")}),
     ("imex-peer-missing", {"node": "rack01-n09"}, Verdict.REJECTED, {("nvlink.imex.*", "rack01-n09")}),
@@ -65,9 +75,14 @@ CASES = [
     ("inforom-corrupt", {"node": "rack01-n05"}, None, {("gpu.health.*", "rack01-n05")}),
     ("clique-split", {"node": "rack01-n13"}, Verdict.REJECTED, {("nvlink.clique", "rack01-n13")}),
     ("fabric-unregistered", {"node": "rack01-n13"}, Verdict.REJECTED, {("nvlink.fabric.*", "rack01-n13")}),
-    ("symbol-errors", {"node": "rack01-n03", "port": "mlx5_ib1"}, Verdict.DEGRADED, {("infiniband.counters", "rack01-n03")}),
+    (
+        "symbol-errors",
+        {"node": "rack01-n03", "port": "mlx5_ib1"},
+        Verdict.DEGRADED,
+        {("infiniband.counters", "rack01-n03")},
+    ),
     ("node-down", {"node": "rack01-n18"}, Verdict.INCOMPLETE, {("host.reachable", "rack01-n18")}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "where", "verdict", "expected"), CASES, ids=[case[0] for case in CASES])
