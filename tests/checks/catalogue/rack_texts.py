@@ -129,9 +129,9 @@ def counters(ports: int = 4, **changes: int) -> str:
     """Error counters; a change is of mlx5_ib1."""
     values = dict.fromkeys(GB300.infiniband.counter_limits, 0)
     return "".join(
-        f"/sys/class/infiniband/mlx5_ib{index}/ports/1/counters/{name}:{changes.get(name, 0) if index == 1 else value}\n"
+        f"/sys/class/infiniband/mlx5_ib{index}/ports/1/counters/{name}:{value}\n"
         for index in range(ports)
-        for name, value in values.items()
+        for name, value in ({**values, **changes} if index == 1 else values).items()
     )
 
 

@@ -188,8 +188,12 @@ def test_without_a_bus_a_missing_gpu_is_counted_and_not_placed() -> None:
 
 @pytest.mark.parametrize(
     ("said", "bus", "status"),
-    [("No devices were found\n", "", Status.FAIL), ("", "", Status.UNKNOWN), ("NVIDIA-SMI has failed\n", None, Status.FAIL)],
-)  # fmt: skip
+    [
+        ("No devices were found\n", "", Status.FAIL),
+        ("", "", Status.UNKNOWN),
+        ("NVIDIA-SMI has failed\n", None, Status.FAIL),
+    ],
+)
 def test_no_gpu_at_all_is_a_fault_where_somebody_looked(said: str, bus: str | None, status: Status) -> None:
     found = count(
         {"nvidia-smi-xml": result("nvidia-smi-xml", said, code=9), **({} if bus is None else {"gpu-pci": bus})}
