@@ -14,6 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator,
 from ndctl.parse.azure_error import Vocabulary
 from ndctl.parse.azure_text import Sentence, squash
 
+# An error that says it is only the frame around another one.
+_POINTS_INSIDE = re.compile(
+    r"see (?:the )?(?:inner ?errors?|details|deployment operations)|list (?:of )?deployment operations|innererror",
+    re.IGNORECASE,
+)
+
 
 class FaultClass(StrEnum):
     AUTH = "auth"
@@ -66,7 +72,7 @@ class KnownError(BaseModel):
 
     @model_validator(mode="after")
     def _can_fit(self) -> KnownError:
-        if self.id != "unknown" and not (self.codes or self.code_like or self.says):
+        if self.id not in ("unknown", "undecided") and not (self.codes or self.code_like or self.says):
             raise ValueError(f"{self.id}: codes, code_like or says is needed")
         return self
 
@@ -115,6 +121,16 @@ UNKNOWN = KnownError.model_validate(
         "source": "ndctl",
     }
 )
+UNDECIDED = KnownError.model_validate(
+    {
+        "id": "undecided",
+        "class": "unknown",
+        "retry": "never",
+        "meaning": "This code has several meanings, and the words that tell which are not in this text.",
+        "next": "Get the whole message (az deployment operation group list, or the command again with --debug).",
+        "source": "ndctl",
+    }
+)
 
 
 @cache
@@ -134,10 +150,27 @@ def vocabulary() -> Vocabulary:
     )
 
 
+def points_inside(message: str) -> bool:
+    """Whether a message says of its error that it is only the frame around another one."""
+    return _POINTS_INSIDE.search(message) is not None
+
+
 @cache
 def codes_of_several_meanings() -> frozenset[str]:
     """Codes, in lower case, that mean one thing or another by their message."""
     return frozenset(code.casefold() for entry in known_errors() if entry.message for code in entry.codes)
+
+
+def begun(code: str) -> KnownError | None:
+    """The meaning of a code whose end was cut off: UNDECIDED where codes that begin so differ.
+
+    None where no code begins so, or where it is whole.
+    """
+    start = code.casefold()
+    fitting = [entry for entry in known_errors() if any(one.casefold().startswith(start) for one in entry.codes)]
+    if not fitting or any(entry.names(code) for entry in fitting):
+        return None
+    return fitting[0] if len({(entry.fault_class, entry.retryable) for entry in fitting}) == 1 else UNDECIDED
 
 
 def classify(code: str, message: str) -> KnownError:

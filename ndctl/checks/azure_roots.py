@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ndctl.checks.azure_errors import UNKNOWN, FaultClass, KnownError, classify, codes_of_several_meanings
+from ndctl.checks.azure_errors import (
+    UNDECIDED,
+    UNKNOWN,
+    FaultClass,
+    KnownError,
+    begun,
+    classify,
+    codes_of_several_meanings,
+    points_inside,
+)
 from ndctl.parse.azure_error import AzureText, Told
 from ndctl.parse.azure_text import squash
 
-# An error that says it is only the frame around another one.
-_POINTS_INSIDE = re.compile(
-    r"see (?:the )?(?:inner ?errors?|details|deployment operations)|list (?:of )?deployment operations|innererror",
-    re.IGNORECASE,
-)
 _MAY_BE_THROTTLED = {
     FaultClass.UNKNOWN,
     FaultClass.TEMPLATE,
@@ -54,6 +57,8 @@ def roots(text: AzureText) -> tuple[Root, ...]:
 def meaning(told: Told) -> KnownError:
     """What an error means by its code and message, or by what stands around it where its message does not tell."""
     known = classify(told.code, told.message)
+    if told.cut and told.code and not known.sentences and (cut_short := begun(told.code)):
+        return cut_short
     if known.kind == "cause" and _could_mean_more(told.code, known):
         around = classify(told.code, f"{told.message}\n{told.context}")
         known = around if around.kind == "cause" else known
@@ -62,6 +67,14 @@ def meaning(told: Told) -> KnownError:
     if known is UNKNOWN and told.status and told.status != 409:
         return classify(str(told.status), "")
     return known
+
+
+def _decided(told: Told, known: KnownError) -> KnownError:
+    """UNDECIDED for a code of several meanings without the words that tell which."""
+    wide = known.kind == "generic" and known.fault_class in (FaultClass.CONFLICT, FaultClass.TEMPLATE)
+    wide = wide or (known.kind == "generic" and told.cut)
+    missing = not told.message or told.cut
+    return UNDECIDED if missing and (wide or (known is not UNKNOWN and _could_mean_more(told.code, known))) else known
 
 
 def _could_mean_more(code: str, known: KnownError) -> bool:
@@ -94,7 +107,7 @@ _WRAPPER, _VAGUE_CODE, _UNKNOWN_CODE, _KNOWN = range(4)
 
 def _tells(told: Told, known: KnownError) -> int:
     """How much an error tells: it points inside, a wide code alone, a code nobody knows, a known cause."""
-    if known.kind == "wrapper" or _POINTS_INSIDE.search(told.message):
+    if known.kind == "wrapper" or points_inside(told.message):
         return _WRAPPER
     if known.fault_class is FaultClass.UNKNOWN:
         return _UNKNOWN_CODE
@@ -104,16 +117,14 @@ def _tells(told: Told, known: KnownError) -> int:
 def _root(number: int, judged: Sequence[tuple[Told, KnownError]]) -> Root:
     told, known = judged[number]
     message = told.message or next((judged[outer][0].message for outer in told.inside if judged[outer][0].message), "")
-    return Root(told, known, _outer(number, judged), message, (told.target,) if told.target else ())
+    return Root(told, _decided(told, known), _outer(number, judged), message, (told.target,) if told.target else ())
 
 
 def _outer(number: int, judged: Sequence[tuple[Told, KnownError]]) -> str:
     """The code of the outermost error around this one: by brackets, or the wrapper that the text began with."""
     told, _ = judged[number]
     around = [judged[other][0].code for other in sorted(told.inside, key=lambda o: len(judged[o][0].inside))]
-    before = [
-        one.code for one, known in judged[:number] if known.kind == "wrapper" or _POINTS_INSIDE.search(one.message)
-    ]
+    before = [one.code for one, known in judged[:number] if known.kind == "wrapper" or points_inside(one.message)]
     return next(filter(None, [*around, *before]), told.code)
 
 
@@ -128,7 +139,8 @@ def _merged(found: Sequence[Root]) -> list[Root]:
         first = kept[twin]
         better = max(first, root, key=lambda one: (one.told.sure, bool(one.told.code), len(one.told.message)))
         told = replace(better.told, code=first.told.code or root.told.code)
-        known = first.known if _could_mean_more(told.code, better.known) else better.known
+        told_more = better.known.fault_class is not FaultClass.UNKNOWN
+        known = better.known if told_more and not _could_mean_more(told.code, better.known) else first.known
         targets = tuple(dict.fromkeys(first.targets + root.targets))
         kept[twin] = Root(told, known, first.outer or root.outer, better.message, targets, first.times + 1)
     return kept
@@ -150,6 +162,6 @@ def _by_status(statuses: Sequence[int]) -> Iterator[Root]:
     """Where a text holds no more than a failed HTTP status, that is the error."""
     for status in statuses[:1]:
         known = classify(str(status), "")
-        if known.fault_class is not FaultClass.UNKNOWN:
+        if known is not UNKNOWN:
             told = Told(str(status), "", status=status, sure=False)
-            yield Root(told, known, str(status), f"HTTP status {status}")
+            yield Root(told, _decided(told, known), str(status), f"HTTP status {status}")

@@ -7,24 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ndctl.checks.azure_errors import FaultClass, classify
+from ndctl.checks.azure_errors import FaultClass, classify, points_inside, vocabulary
+from ndctl.parse.azure_error import parse
 
-# Codes that only say "something inside failed".
-WRAPPERS = frozenset(
-    code.casefold()
-    for code in (
-        "DeploymentFailed",
-        "ResourceDeploymentFailure",
-        "ResourceOperationFailure",
-        "InvalidTemplateDeployment",
-        "MultipleErrorsOccurred",
-        "DeploymentWhatIfFailed",
-        "Conflict",
-        "BadRequest",
-        "Failed",
-        "",
-    )
-)
 _DEEPEST = 20
 _HOLDERS = ("error", "statusmessage", "details", "innererror", "properties", "response", "body")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
@@ -43,9 +28,15 @@ def innermost(found: Sequence[Cause]) -> Cause | None:
 
     A wrapper code is the cause where nothing is inside it.
     """
-    speaking = [one for one in found if one.code.casefold() not in WRAPPERS]
+    speaking = [one for one in found if not _only_wraps(one)]
     known = [one for one in speaking if classify(one.code, one.message).fault_class is not FaultClass.UNKNOWN]
     return next(iter(known or speaking or found[-1:]), None)
+
+
+def _only_wraps(one: Cause) -> bool:
+    """Whether an error only says that another one is inside it; a wide code tells no more than its message does."""
+    told = one.code or one.message
+    return not told or classify(one.code, one.message).kind != "cause" or points_inside(one.message)
 
 
 def causes(value: Any) -> Iterator[Cause]:
@@ -61,7 +52,10 @@ def _causes(value: Any, depth: int) -> Iterator[Cause]:
         if inner is not None:
             yield from _causes(inner, depth + 1)
         elif depth == 0 and value.strip():
-            yield Cause("", value)
+            told = parse(value, vocabulary()).errors
+            yield from (Cause(one.code, one.message, one.target) for one in told)
+            if not told:
+                yield Cause("", value)
     elif isinstance(value, list):
         for one in value:
             yield from _causes(one, depth + 1)

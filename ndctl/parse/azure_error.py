@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from ndctl.parse.azure_keys import Frames, Pair, ends_at, lowered, pairs
+from ndctl.parse.azure_keys import Frames, Pair, ends_at, lowered, pairs, runs_out
 from ndctl.parse.azure_marks import Mark, with_messages
 from ndctl.parse.azure_text import Legible, Sentence, paragraph, squash
 from ndctl.parse.azure_words import is_shaped, words
@@ -28,10 +28,8 @@ _OF_AZURE = re.compile(
     r"|azapi|bicep|deployment|terminal provisioning"
 )
 # Codes of a state, not of an error.
-_STATES = frozenset(
-    ("ok", "succeeded", "success", "accepted", "created", "running", "inprogress", "ready", "updating", "notstarted")
-    + ("none", "null", "true", "false", "informational", "info", "warning", "error", "provisioningcomplete")
-)
+_STATES = {"ok", "succeeded", "success", "accepted", "created", "running", "inprogress", "ready", "updating", "none",
+           "notstarted", "null", "true", "false", "informational", "info", "warning", "error", "canceled"}  # fmt: skip
 _DETAILS = re.compile(
     r"[\s\"'\\;,.)]{0,40}(?:target[=:]\s?\S{1,300}\s{1,40})?\W{0,40}"
     r"(?:details|inner ?errors?|exception details|additionalinfo)\b"
@@ -39,7 +37,6 @@ _DETAILS = re.compile(
 _CALLED_CODE = re.compile(r"code\W{1,60}\Z")  # a key that a wrapped line broke
 _HUMP = re.compile(r"[A-Z][a-z0-9]")
 _NEAR = 3000  # characters in which a text must speak of Azure for a word that others print too
-_MOST_CUT = 6  # letters that are left of a code at the end of a text, to tell which it was
 _TELLS_ALONE = 30  # letters of a sentence that only Azure prints
 _MOST_ERRORS = 400
 
@@ -60,6 +57,7 @@ class Told:
     message: one line, "" where none belongs to it
     target:  what Azure says it is about, "" if not told
     sure:    the message is its own by a key, and not merely the text beside the code
+    cut:     the code or the message ends with the text, and more may have stood there
     context: the text around it, for an error whose message is lost
     status:  the HTTP status beside it
     inside:  the numbers of the errors it stands in, by their place in the list
@@ -69,6 +67,7 @@ class Told:
     message: str
     target: str = ""
     sure: bool = True
+    cut: bool = False
     context: str = ""
     status: int | None = None
     inside: tuple[int, ...] = ()
@@ -103,9 +102,18 @@ def _marks(legible: Legible, lower: str, vocabulary: Vocabulary, known: set[str]
     places = sorted({pair.start for pair in found} | {word.start for word in bare})
     frames = Frames(lower, places)
     codes = [
-        Mark(code, pair.start, pair.end, frames.of(pair.start), True, pair.valued_quoted, pair.quoted)
+        Mark(
+            code,
+            pair.start,
+            pair.end,
+            frames.of(pair.start),
+            True,
+            pair.valued_quoted,
+            pair.quoted,
+            cut=pair.cut and code.casefold() not in known,
+        )
         for pair in found
-        if pair.kind == "code" and (code := _code(pair, known, vocabulary))
+        if pair.kind == "code" and (code := _code(pair, known))
     ]
     # A bare word inside a keyed code is that code; where the key's value was wrapped, the word is the whole of it.
     spans = {mark.start: mark for mark in codes}
@@ -122,7 +130,7 @@ def _marks(legible: Legible, lower: str, vocabulary: Vocabulary, known: set[str]
     return [mark for mark in marks if mark.code in twice or _is_error(mark, known, lower)], frames
 
 
-def _code(pair: Pair, known: set[str], vocabulary: Vocabulary) -> str:
+def _code(pair: Pair, known: set[str]) -> str:
     """The code of a pair, "" where it is a state or no code at all."""
     value = pair.value
     if "/" in value:  # instance views: ProvisioningState/failed/AllocationFailed
@@ -135,11 +143,8 @@ def _code(pair: Pair, known: set[str], vocabulary: Vocabulary) -> str:
         return value if not value.isdigit() or pair.valued_quoted or not pair.quoted else ""
     if value.isdigit() or value.casefold() in _STATES:
         return ""
-    if pair.cut and len(value) >= _MOST_CUT:
-        whole = [code for code in vocabulary.codes if code.casefold().startswith(value.casefold())]
-        if len(whole) == 1:
-            return whole[0]
-    return value if is_shaped(value) else ""
+    cut_short = pair.cut and len(value) > 3 and any(code.startswith(value.casefold()) for code in known)
+    return value if is_shaped(value) or cut_short else ""
 
 
 def _is_error(mark: Mark, known: set[str], lower: str) -> bool:
@@ -151,8 +156,8 @@ def _is_error(mark: Mark, known: set[str], lower: str) -> bool:
             return True
         only_azure_says_it = len(_HUMP.findall(mark.code)) >= (2 if mark.placed else 3)
         return only_azure_says_it or _speaks_of_azure(lower, mark.start)
-    if mark.keyed and mark.end >= len(lower) - 2 and any(code.startswith(mark.code.casefold()) for code in known):
-        return True  # cut off in the middle of the code
+    if mark.cut and any(code.startswith(mark.code.casefold()) for code in known):
+        return True
     around = lower[max(0, mark.start - 300) : mark.start] + mark.message.lower()[:2000]
     if not _TROUBLE.search(around):
         return False
@@ -179,7 +184,7 @@ def _with_sentences(marks: list[Mark], legible: Legible, lower: str, vocabulary:
         stop = min([start for start, _ in taken if start > hit] + [hit + 1500, len(text)])
         begin = _sentence_start(text, floor, hit)
         end = ends_at(text, hit, stop)
-        more.append(Mark("", hit, hit, said=(begin, end), message=text[begin:end]))
+        more.append(Mark("", hit, hit, said=(begin, end), cut=runs_out(text, begin, end), message=text[begin:end]))
     return sorted([*marks, *more], key=lambda mark: mark.start)
 
 
@@ -232,6 +237,7 @@ def _told(number: int, marks: Sequence[Mark], frames: Frames, text: str, lower: 
         message=paragraph(mark.message).strip(" '\""),
         target=mark.target,
         sure=mark.sure,
+        cut=mark.cut,
         context=text[floor:stop],
         status=int(near[1]) if near else None,
         inside=tuple(other for other, outer in enumerate(marks) if _holds(outer, mark, frames, lower)),

@@ -35,10 +35,11 @@ _NEXT_THING = re.compile(
     r"\n[ \t]{0,40}(?:\n|\Z|At [\w./~\\]{1,4}|\+ |-{5}|\* |\[|\{|Traceback|"
     r"(?:exception details|inner errors?|target|status|error ?code|code|message|headers|content|"
     r"correlation ?id|request ?id|activity ?id|timestamp)[ \t]{0,20}:|[A-Z]\w{1,20}-\w{2,60}[ ]?:)"
-    r"|;\s{0,4}\w{2,20}=|\s(?:Target|Details|InnerError)=",
+    r"|\n[ \t]{0,8}##\[|</\w|;\s{0,4}\w{2,20}=|\s(?:Target|Details|InnerError)[=:]",
     re.IGNORECASE,
 )
 _YAML_BLOCK = re.compile(r"[>|][+-]?\s{1,80}")
+_SENTENCE_END = re.compile(r"[.!](?:\s|\Z)|[)'\"\]}]\s{0,20}\Z")
 LONGEST = 4000
 MOST_PAIRS = 6000
 # A bracket, or the beginning of something new that no bracket left open before reaches into.
@@ -127,13 +128,18 @@ def _unquoted(text: str, begin: int) -> tuple[str, int, bool]:
     begin = block.end() if block else begin
     limit = min(len(text), begin + LONGEST // 2)
     end = ends_at(text, begin, limit)
-    return text[begin:end], end, end == len(text)
+    return text[begin:end], end, runs_out(text, begin, end)
 
 
 def ends_at(text: str, begin: int, limit: int) -> int:
     """Where a message without quotes that begins at `begin` ends: before the next thing, `limit` at the latest."""
     found = _NEXT_THING.search(text, begin, limit)
     return found.start() if found else limit
+
+
+def runs_out(text: str, begin: int, end: int) -> bool:
+    """Whether a message without quotes ends with the text before its first sentence does."""
+    return end >= len(text) and _SENTENCE_END.search(text, begin, end) is None
 
 
 class Frames:

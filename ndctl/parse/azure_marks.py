@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ndctl.parse.azure_keys import Pair, ends_at
+from ndctl.parse.azure_keys import Pair, ends_at, runs_out
 
 _LEAD = re.compile(r"[\s\"'\\:;,.)}\]=>|+-]{0,200}(?:message\s{0,4}[=:]\s{0,4}[\"'\\]{0,8})?", re.IGNORECASE)
 _LABEL = re.compile(r"(?:Exception|RestError|(?:New|Set|Get|Update|Start|Remove)-Az\w{1,60}|Status Message) ?: ?['\"]?")
@@ -29,6 +29,7 @@ class Mark:
     placed: bool = False  # stands where a tool prints a code
     said: tuple[int, int] | None = None  # the message, in `text`
     sure: bool = False
+    cut: bool = False  # the code or the message ends with the text, and more may have stood there
     message: str = ""
     target: str = ""
 
@@ -69,7 +70,7 @@ def _with_own(mark: Mark, own: Sequence[Pair], back: int, stop: int) -> Mark:
         if pair is None:
             continue
         if kind == "message":
-            mark = replace(mark, said=(pair.start, pair.end), sure=True, message=pair.value)
+            mark = replace(mark, said=(pair.start, pair.end), sure=True, cut=mark.cut or pair.cut, message=pair.value)
         else:
             mark = replace(mark, target=pair.value if pair.value.casefold() not in ("null", "none") else "")
     return mark
@@ -82,7 +83,7 @@ def _with_prose(mark: Mark, number: int, marks: Sequence[Mark], text: str) -> Ma
     ahead, behind = _prose_after(mark, number, marks, text), _prose_before(mark, number, marks, text)
     if mark.keyed and text[max(0, mark.start - 1) : mark.start] == "(":
         places = [behind]
-    elif mark.frame and mark.quoted:
+    elif mark.placed or (mark.frame and mark.quoted) or "=" in text[mark.start : mark.end]:
         places = [ahead]
     elif _HTTP_LINE.search(text, max(0, mark.start - 60), mark.start):
         places = [behind, ahead]
@@ -90,7 +91,8 @@ def _with_prose(mark: Mark, number: int, marks: Sequence[Mark], text: str) -> Ma
         places = [ahead, behind]
     for begin, end in places:
         if sum(map(str.isalpha, text[begin:end])) > _WORDS:
-            return replace(mark, said=(begin, end), message=text[begin:end])
+            cut = mark.cut or runs_out(text, begin, end)
+            return replace(mark, said=(begin, end), cut=cut, message=text[begin:end])
     return mark
 
 

@@ -15,14 +15,15 @@ from itertools import accumulate
 from ndctl.parse.tidy import straight, unescaped
 
 _UNICODE_ESCAPE = re.compile(r"(?<!\\)\\{1,64}u00(22|27|26|3[cCeE]|0[dD]|0[aA])")
+_UNICODE_WIDE = re.compile(r"(?<!\\)\\{1,64}u(20[0-9a-fA-F]{2}|25[0-7][0-9a-fA-F]|00[aA]0)")
 _UNICODE = {"22": '\\"', "27": "'", "26": "&", "3c": "<", "3e": ">", "0d": "", "0a": "\n"}
 _LINE_END = re.compile(r"(?<!\\)(?:\\{1,64}r)?\\{1,64}n")
 _BLANK = re.compile(r"(?<!\\)\\{1,64}[rt]")
 # Frames of terraform, e-mail quotes, marks and stamps of build servers, packer's and shells' own prefixes.
 _PREFIX = re.compile(
-    r"^(?:[ \t]{0,20}[\u2500-\u257f|>]{1,4}(?![=\w]))?"
+    r"^(?:[ \t]{0,20}[\u2500-\u257f|>]{1,4}(?![=\w])){0,3}"
     r"(?:[ \t]{0,8}\d{4}-\d\d-\d\dT[\d:.]{5,20}Z )?"
-    r"(?:[ \t]{0,8}##\[\w{1,12}\])?"
+    r"(?:[ \t]{0,8}##\[(?:error|warning|debug)\])?"
     r"(?:==> [\w.-]{1,60}:(?: |$))?"
     r"(?:STD(?:ERR|OUT): )?",
     re.MULTILINE,
@@ -32,8 +33,8 @@ _STEP = 256
 _LONG = 4 * 2**20  # characters; a paste is never longer, a log is
 _AROUND = 4000
 _HINT = re.compile(
-    r"error|code|fail|aadsts|exceed|too many|throttl|denied|authoriz|disallow|restrict|not (?:available|allowed|accepted)"
-    r"|unavailable|quota|deployment|legal terms|is in progress|terminal prov"
+    r"error|code|fail|aadsts|exceed|too many|throttl|denied|authoriz|disallow|restrict|not (?:available|allowed)"
+    r"|not accepted|unavailable|quota|deployment|legal terms|is in progress|terminal prov"
 )
 _SQUASH = str.maketrans("", "", " \t\n\r\"'`\\")
 
@@ -121,6 +122,8 @@ def _worth_reading(text: str) -> str:
 
 
 def _legible(text: str) -> str:
+    if "\\u" in text:
+        text = _UNICODE_WIDE.sub(lambda match: chr(int(match[1], 16)), text)
     text = straight(unescaped(text))
     if "\\" in text:
         if "u00" in text:

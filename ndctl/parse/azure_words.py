@@ -26,10 +26,8 @@ _OF_A_PROGRAM = ("Error", "Exception")  # TypeError, SocketException: a program'
 _SIGN_IN = re.compile(r"AADSTS\d{4,9}")
 # `"name": "QuotaExceeded"` is a thing that bears the word; these keys tell an error's code.
 _NAMED = re.compile(r"(\w+)\\{0,64}[\"']\s{0,20}(?::|=>)\s{0,20}\\{0,64}[\"']\Z")
-_TELLING_KEYS = frozenset(
-    ("code", "errorcode", "subcode", "status", "statuscode", "reason", "error", "errortype", "type", "title", "message")
-    + ("msg", "value", "category", "exception", "stderr", "err", "internalerrorcode")
-)
+_TELLING_KEYS = {"code", "errorcode", "subcode", "status", "statuscode", "reason", "error", "errortype", "type", "msg",
+                 "title", "message", "value", "category", "exception", "stderr", "err"}  # fmt: skip
 # Words in such a string are about errors, they are none.
 _ABOUT = re.compile(
     r"[\"'](?:\w{0,40}name|\w{0,40}description|comments?|notes?|label|documentation|help)\\{0,64}[\"']"
