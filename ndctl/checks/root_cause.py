@@ -95,7 +95,9 @@ _MEMORY_HEALTH = tuple(
     )
 )
 
-_NCCL_CULPRITS = tuple(f"nccl.all-reduce.{word}" for word in ("slow-node", "error-node", "hang-node", "path"))
+_NCCL_CULPRITS = tuple(
+    f"nccl.all-reduce.{word}" for word in ("slow-node", "error-node", "hang-node", "fall-back-node", "path")
+)
 _NCCL_SYMPTOMS = tuple(
     f"nccl.all-reduce.{word}" for word in ("slow", "error", "hang", "wrong", "transport", "nvls", "no-result")
 )

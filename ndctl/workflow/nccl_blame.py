@@ -16,6 +16,7 @@ _WORDS = {
     GroupVerdict.ERROR: ("error-node", "makes NCCL fail"),
     GroupVerdict.HANG: ("hang-node", "makes NCCL hang"),
 }
+_FALLS_BACK = ("fall-back-node", "makes NCCL fall back")
 _BAD = (Status.FAIL, Status.WARN)
 
 
@@ -39,7 +40,7 @@ class Blame:
     def summary(self) -> str:
         """One line for progress: "rack01-n15 makes NCCL slow (11 tests)"."""
         found = self.found
-        who = [f"{c.node.name} {_WORDS[c.verdict][1]}" for c in found.culprits]
+        who = [f"{f.node} {f.message.partition(':')[0]}" for f in map(self._node, found.culprits)]
         who += [f"{_ends(path)}: a path, not a node" for path in found.paths]
         if found.transient:
             who.append("a passing disturbance")
@@ -76,11 +77,16 @@ class Blame:
         return [replace(f, subject=subject) for f in self.of_group(self.found.rest)]
 
     def _node(self, culprit: Culprit[Node]) -> Finding:
-        word, does = _WORDS[culprit.verdict]
         shown = next((f for f in self.of_group((culprit.node, *culprit.partners)) if f.status in _BAD), self._worst)
+        kind = shown.check.rpartition(".")[2]
+        word, does = _FALLS_BACK if kind in ("transport", "nvls") else _WORDS[culprit.verdict]
+        # A figure or wrong data is this node's hardware; what ends in an error or hangs may be its software.
+        hardware = kind in ("slow", "wrong") and self._status is Status.FAIL
         rest = next((f.message for f in self._rest() if f.status is Status.PASS), "") if self.found.rest else ""
         others = ", ".join(node.name for node in culprit.partners[:3])
         more = f" and {len(culprit.partners) - 3} more" if len(culprit.partners) > 3 else ""
+        whom = "it" if len(self.found.culprits) == 1 else "the culprits"
+        cause = "a GPU, NVLink or memory of this node that fails only under load: no passive check shows it"
         return Finding(
             check=f"{_CHECK}.{word}",
             status=self._status,
@@ -91,12 +97,12 @@ class Blame:
             expected=shown.expected,
             source=shown.source,
             message=f"{does}: with {others}{more} {shown.message}"
-            + (f"; without it, {rest}" if rest else "")
+            + (f"; without {whom}, {rest}" if rest else "")
             + f"; tests spent: {self._spent}",
-            cause="a GPU, NVLink or memory of this node that fails only under load: no passive check shows it",
-            action=Action.REPLACE_AND_REPORT if self._status is Status.FAIL else Action.INVESTIGATE,
+            cause=cause if kind in ("slow", "wrong") else f"on this node: {shown.cause}",
+            action=Action.REPLACE_AND_REPORT if hardware else shown.action,
             evidence=self.evidence,
-            health_category="Resource.Hpc.Unhealthy.HpcGenericFailure" if self._status is Status.FAIL else "",
+            health_category="Resource.Hpc.Unhealthy.HpcGenericFailure" if hardware else "",
         )
 
     def _path(self, path: Path[Node]) -> Finding:

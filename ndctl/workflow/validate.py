@@ -233,8 +233,14 @@ def _gather(
         one.seconds[rack.name] = time.monotonic() - begun
 
     with ThreadPoolExecutor(max_workers=RACKS_AT_ONCE) as pool:
-        for done in [pool.submit(test, rack) for rack in one.cluster.racks]:
-            done.result()
+        racks = [pool.submit(test, rack) for rack in one.cluster.racks]
+        try:
+            for done in racks:
+                done.result()
+        except BaseException:
+            # Keys, processes and leases on the nodes are cleared by the racks' own threads, which the pool waits for.
+            tests.stop()
+            raise
 
 
 def settle(
