@@ -71,8 +71,8 @@ def meaning(told: Told) -> KnownError:
 
 def _decided(told: Told, known: KnownError) -> KnownError:
     """UNDECIDED for a code of several meanings without the words that tell which."""
-    wide = known.kind == "generic" and known.fault_class in (FaultClass.CONFLICT, FaultClass.TEMPLATE)
-    wide = wide or (known.kind == "generic" and told.cut)
+    generic = known.kind == "generic" and known.names(told.code)
+    wide = generic and (told.cut or known.fault_class in (FaultClass.CONFLICT, FaultClass.TEMPLATE))
     missing = not told.message or told.cut
     return UNDECIDED if missing and (wide or (known is not UNKNOWN and _could_mean_more(told.code, known))) else known
 

@@ -231,10 +231,12 @@ def _told(number: int, marks: Sequence[Mark], frames: Frames, text: str, lower: 
     floor = max(marks[number - 1].span[1] if number else 0, mark.start - 600)
     floor = min(floor, mark.start)
     stop = min(marks[number + 1].start if number + 1 < len(marks) else len(text), mark.end + 1500)
+    begins = text.find(mark.message[:40], mark.said[0]) if mark.said else 0
+    column = begins - text.rfind("\n", 0, max(begins, 0)) - 1
     near = _STATUS.search(lower, floor, max(stop, mark.span[1]))
     return Told(
         code=mark.code,
-        message=paragraph(mark.message).strip(" '\""),
+        message=paragraph(mark.message, column).strip(" '\""),
         target=mark.target,
         sure=mark.sure,
         cut=mark.cut,

@@ -133,14 +133,18 @@ def _legible(text: str) -> str:
     return _PREFIX.sub("", text)
 
 
-def paragraph(text: str, most: int = 2000) -> str:
-    """A message on one line. Where lines were wrapped in the middle of words, they are joined without a blank."""
-    lines = text[: 2 * most].strip().split("\n")
-    widest = max(map(len, lines))
+def paragraph(text: str, column: int = 0, most: int = 2000) -> str:
+    """A message on one line. Where lines were wrapped in the middle of words, they are joined without a blank.
+
+    column: where in its line the message begins
+    """
+    lines = text[: 2 * most].rstrip().split("\n")
+    lengths = [len(line) + (0 if number else column) for number, line in enumerate(lines)]
+    widest = max(lengths)
     joined = ""
     for number, line in enumerate(lines):
         joined += line.strip()
         if number + 1 < len(lines):
-            inside_word = len(line) == widest >= 60 and line[-1:].isalnum() and lines[number + 1][:1].isalnum()
+            inside_word = lengths[number] == widest >= 60 and line[-1:].isalnum() and lines[number + 1][:1].isalnum()
             joined += "" if inside_word else " "
     return " ".join(joined.replace('\\"', '"').split())[:most]
