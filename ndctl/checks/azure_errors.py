@@ -59,8 +59,10 @@ class KnownError(BaseModel):
     @field_validator("code_like")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
-        if value is not None:
-            re.compile(value)
+        try:
+            re.compile(value or "")
+        except re.error as error:
+            raise ValueError(f"'{value}' is no regular expression: {error}") from error
         return value
 
     @field_validator("message", "says")

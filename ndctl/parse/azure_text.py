@@ -99,7 +99,7 @@ class Legible:
         position = number * _STEP
         for mark in self.text[position : position + _STEP]:
             kept = len(squash(mark))
-            if kept and left <= 0:
+            if left < kept:
                 break
             left -= kept
             position += 1

@@ -28,7 +28,7 @@ def test_several_errors_are_all_told_and_the_first_gives_the_class() -> None:
     findings = judge_text("azure-error", told(CAPACITY, DENIED)).findings
     assert [finding.check for finding in findings] == ["azure.capacity", "azure.permission"]
     assert findings[0].action is Action.WATCH and "may be tried again" in findings[0].message
-    assert "inside DeploymentFailed" in findings[0].message and "Next: " in findings[0].cause
+    assert "; inside DeploymentFailed: " in findings[0].message and "Next: " in findings[0].cause
 
 
 def test_the_same_error_of_two_instances_is_two_targets() -> None:

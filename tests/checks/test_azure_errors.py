@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ndctl.checks.azure_errors import FaultClass, classify, known_errors
+from ndctl.checks.azure_errors import FaultClass, KnownError, classify, known_errors
 from ndctl.checks.azure_unwrap import causes, innermost
 
 
@@ -90,3 +90,55 @@ def test_statusmessage_cut_out_of_a_log() -> None:
     text = r'"statusMessage": "{\"status\":\"Failed\",\"error\":{\"code\":\"X\",\"message\":\"in\\n two lines\"}}",'
     cause = innermost(list(causes(text)))
     assert cause is not None and (cause.code, cause.message) == ("X", "in\n two lines")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("(SkuNotAvailable) The requested size is gone.\nCode: SkuNotAvailable\nMessage: The requested size is gone.",
+         "SkuNotAvailable", "The requested size is gone."),
+        ('Status=409 Code="AllocationFailed" Message="no room"', "AllocationFailed", "no room"),
+        ("Allocation failed. We do not have sufficient capacity for the azure size.", "",
+         "Allocation failed. We do not have sufficient capacity for the azure size."),
+        ("nothing known", "", "nothing known"),
+    ],
+)  # fmt: skip
+def test_text_that_holds_no_json_is_read_as_the_judge_reads_it(text: str, code: str, message: str) -> None:
+    cause = innermost(list(causes(text)))
+    assert cause is not None and (cause.code, cause.message) == (code, message)
+
+
+def test_an_error_that_points_inside_is_not_the_cause() -> None:
+    inner = {"code": "BadRequest", "message": "Legal terms have not been accepted for this item on this subscription."}
+    outer = {"code": "MarketplacePurchaseEligibilityFailed", "message": "See inner errors for details."}
+    cause = innermost(list(causes({**outer, "details": [inner]})))
+    assert cause is not None and cause.code == "BadRequest"
+    cause = innermost(list(causes(outer)))
+    assert cause is not None and cause.code == "MarketplacePurchaseEligibilityFailed"
+
+
+def test_a_family_gives_its_class_only_where_no_entry_names_the_code() -> None:
+    assert classify("PrivateIPAddressInUse", "").id == "network"  # though it ends as conflicts do
+    assert classify("SomeLeaseInUse", "").fault_class is FaultClass.CONFLICT
+    assert classify("DiskQuotaReached", "").fault_class is FaultClass.QUOTA
+    assert classify("FooInternalError", "").fault_class is FaultClass.PLATFORM
+    assert classify("InvalidRackShape", "").fault_class is FaultClass.TEMPLATE
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"class": "unknwon"},
+        {"retry": "sometimes"},
+        {"codes": []},
+        {"says": ["... x"]},
+        {"code_like": "("},
+        {"extra": 1},
+    ],
+)
+def test_a_wrong_entry_is_refused(entry: dict[str, object]) -> None:
+    sound = {"id": "x", "codes": ["X"], "class": "quota", "retry": "never", "meaning": "What it means.",
+             "next": "Do something about it.", "source": "docs"}  # fmt: skip
+    assert KnownError.model_validate(sound)
+    with pytest.raises(ValueError):
+        KnownError.model_validate({**sound, **entry})

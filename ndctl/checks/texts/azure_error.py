@@ -90,8 +90,8 @@ def _finding(error: Mapping[str, Any]) -> Finding:
         again = f"{fault_class.value}, {'may be tried again' if error['retryable'] else 'trying again will not help'}"
     targets = error["targets"][:3]
     said = error["message"] or error["meaning"]
-    wrapped = f" inside {error['code']}" if error["code"] and error["code"] != code else ""
-    times = f", told {error['times']} times" if error["times"] > 1 else ""
+    wrapped = f"; inside {error['code']}" if error["code"] and error["code"] != code else ""
+    times = f"; told {error['times']} times" if error["times"] > 1 else ""
     shown = said if len(said) <= _MESSAGE_SHOWN else said[:_MESSAGE_SHOWN].rstrip() + "…"
     return Finding(
         check=f"azure.{fault_class.value}",
