@@ -3,16 +3,18 @@ blamed. Nothing is started on GPUs that are in use, nor while somebody else test
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from ndctl.inventory.loader import Loaded
-from ndctl.jobs.ib_pairs import run_round
+from ndctl.jobs.ib_pairs import PairText, end_round, run_round
 from ndctl.jobs.judge_pairs import PairResult, accused, judge_pairs, read_pair
 from ndctl.jobs.lease import Lease, give_back, renew, take
-from ndctl.jobs.pairs import rounds
+from ndctl.jobs.pairs import both_ways
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.events import Event, EventSink
 from ndctl.model.findings import Finding
@@ -23,7 +25,10 @@ from ndctl.workflow.transport import Transport
 
 NCCL_CHECK = "nccl.all-reduce"
 PAIRS_CHECK = "infiniband.write-bw"
-_SCREEN_ROUNDS = 2  # one to find, one with other partners so that a pair's blame can be told from a node's
+# Two rounds let every node send once and receive once. Where a pair is slow, two more give everybody a second partner
+# each way: up to three bad nodes then make no good one look bad.
+_SCREEN_ROUNDS = 2
+_MOST_ROUNDS = 4
 _LEASE_S = 1800
 _COMPUTE_PROCESSES = Command(
     "compute-processes",
@@ -69,19 +74,23 @@ class ActiveTests:
         )
         self._force = force
         self._holder = holder
-        self._token = token
+        # Two operators may begin in the same second, and what runs on a node is ended by this name.
+        self._token = f"{token}-{secrets.token_hex(4)}"
         self._on_event = on_event
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._nccl_tests: list[NcclOverRack] = []
+        self._pair_rounds: dict[str, list[Node]] = {}
 
     def stop(self) -> None:
         """End what runs and begin nothing more; from another thread, while `run` then cleans up and returns."""
         self._stopped.set()
         with self._lock:
-            tests = tuple(self._nccl_tests)
+            tests, pair_rounds = tuple(self._nccl_tests), dict(self._pair_rounds)
         for test in tests:
             test.stop()
+        for token, nodes in pair_rounds.items():
+            end_round(self._transport, nodes, token)
 
     def run(self, rack: Rack, answers: Mapping[Node, NodeAnswer], suspects: frozenset[str]) -> ActiveResult:
         """All active tests of the rack. `suspects`: nodes that already failed a passive check."""
@@ -185,25 +194,27 @@ class ActiveTests:
 
     def _pairs(self, rack: Rack, nodes: Sequence[Node], lease: Lease, result: ActiveResult) -> None:
         devices = self._devices()
-        plan = list(rounds(nodes))[:_SCREEN_ROUNDS]
         seen: list[PairResult] = []
-        for number, pairs in enumerate(plan, 1):
+        for number, pairs in enumerate(islice(both_ways(nodes), _MOST_ROUNDS), 1):
+            if number > _SCREEN_ROUNDS and not any(pair.slow for pair in seen):
+                break
             reason = self._may_go_on(lease)
             if reason:
                 self._skip_one(result, rack, PAIRS_CHECK, reason)
                 return
-            self._say(rack, "ib_write_bw", f"round {number} of {len(plan)}: {len(pairs)} pairs × {len(devices)} rails")
-            for text in run_round(self._transport, pairs, devices):
+            self._say(rack, "ib_write_bw", f"round {number}: {len(pairs)} pairs × {len(devices)} rails")
+            for text in self._round(pairs, devices, f"{self._token}-{rack.name}-pairs{number}"):
                 pair = read_pair(text, self._profile, number)
                 seen.append(pair)
                 command = f"ib-write-bw-{text.device}-round{number}"
-                result.texts.append((text.client.name, command, text.client_text))
+                both = text.client_text if pair.gbps is not None else f"{text.client_text}\n{text.server_text}"
+                result.texts.append((text.client.name, command, both))
                 if pair.gbps is not None:
                     result.measurements.append(
                         {
                             "node": text.client.name,
                             "metric": "ib_write_bw",
-                            "subject": f"{text.device} with {text.server.name}",
+                            "subject": f"{text.device} to {text.server.name}",
                             "value": pair.gbps,
                             "unit": "Gb/s",
                         }
@@ -211,7 +222,18 @@ class ActiveTests:
         result.findings += judge_pairs(seen, self._profile, rack.name, PAIRS_CHECK)
         blamed = accused(seen)
         if blamed:
-            self._say(rack, "ib_write_bw", f"slow: {', '.join(sorted(blamed))}", "failed")
+            names = ", ".join(f"{node} {device}" for node, device in sorted(blamed))
+            self._say(rack, "ib_write_bw", f"slow: {names}", "failed")
+
+    def _round(self, pairs: Sequence[tuple[Node, Node]], devices: Sequence[str], token: str) -> list[PairText]:
+        nodes = [node for pair in pairs for node in pair]
+        with self._lock:
+            self._pair_rounds[token] = nodes
+        try:
+            return run_round(self._transport, pairs, devices, token=token)
+        finally:
+            with self._lock:
+                del self._pair_rounds[token]
 
     def _devices(self) -> list[str]:
         """mlx5_ib0 … as the profile's pattern numbers them."""

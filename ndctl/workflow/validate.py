@@ -12,32 +12,30 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ndctl.checks.base import Check
 from ndctl.checks.registry import catalogue
-from ndctl.checks.verdict import exit_code
+from ndctl.checks.verdict import PRESENT, exit_code
 from ndctl.inventory.loader import Loaded, load_many
 from ndctl.model.answers import Command, NodeAnswer
-from ndctl.model.errors import NdctlError
+from ndctl.model.errors import ManyErrors, NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.findings import Finding, RackResult, Run
-from ndctl.model.places import Cluster, Node, Rack
-from ndctl.model.status import Group, Level
+from ndctl.model.places import Cluster, Rack, rack_name
+from ndctl.model.status import Group, Level, Status, Verdict
 from ndctl.record.store import Store
-from ndctl.workflow.judge_rack import judge_rack
+from ndctl.workflow.gathered import Gathered, disabled_checks, judge, judged, measurements, merged
 from ndctl.workflow.known_checks import refuse_wrongly_disabled
 from ndctl.workflow.select import select
 from ndctl.workflow.transport import Transport, open_transport
 
 if TYPE_CHECKING:
-    from ndctl.workflow.active import ActiveResult
+    pass
 
-SETTLE_S = 180.0
-SETTLE_EVERY_S = 15.0
 RACKS_AT_ONCE = 16  # racks whose active tests run side by side
 
 
@@ -54,18 +52,6 @@ class Request:
     fanout: int = 64
     record: Path | None = None
     relearn_host_keys: bool = False
-
-
-@dataclass(slots=True)
-class Gathered:
-    """What one cluster gave so far; kept apart from judging so that an interruption loses nothing."""
-
-    loaded: Loaded
-    cluster: Cluster
-    checks: list[Check]
-    answers: dict[Node, NodeAnswer] = field(default_factory=dict)
-    active: dict[str, ActiveResult] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def validate_inventories(
@@ -85,18 +71,30 @@ def validate_inventories(
     wanted = started.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S")
     run_id = store.begin_new(wanted, stamp(started), request.level.value, [o.inventory.cluster for o in inventories])
     gathered: list[Gathered] = []
+    unasked: dict[str, NdctlError] = {}
     interrupted = False
     try:
         for loaded in inventories:
             try:
-                one = discover(loaded, request, on_event)
+                one = discover(loaded, request, on_event, started.astimezone(UTC).date())
                 gathered.append(one)
                 gather(one, request, run_id, store, on_event, open_transport)
+            except NdctlError as error:
+                # One region that cannot be asked must not cost the answer of the others.
+                if len(inventories) == 1:
+                    raise
+                on_event(Event("note", "failed", cluster=loaded.inventory.cluster, message=error.message))
+                unasked[loaded.inventory.cluster] = error
             except KeyboardInterrupt:
                 on_event(Event("note", "failed", message="interrupted: judging what was gathered so far"))
                 interrupted = True
                 break
-        racks = [result for one in gathered for result in judge(one, started.date())]
+        if len(unasked) == len(inventories):
+            raise ManyErrors(list(unasked.values()))
+        racks = [result for one in gathered for result in judge(one)]
+        racks += [
+            rack for loaded in inventories if (e := unasked.get(loaded.inventory.cluster)) for rack in unseen(loaded, e)
+        ]
         run = Run(
             id=run_id,
             started=stamp(started),
@@ -117,6 +115,28 @@ def validate_inventories(
         store.close()
 
 
+def unseen(loaded: Loaded, error: NdctlError) -> list[RackResult]:
+    """The racks of an inventory that could not be asked at all: incomplete, each with the reason."""
+    return [
+        RackResult(
+            name=rack_name(number),
+            cluster=loaded.inventory.cluster,
+            verdict=Verdict.INCOMPLETE,
+            expected_nodes=loaded.vms_per_rack,
+            findings=(
+                Finding(
+                    check=PRESENT,
+                    status=Status.UNKNOWN,
+                    subject=rack_name(number),
+                    message=f"not asked: {error.message}",
+                    cause=error.hint,
+                ),
+            ),
+        )
+        for number in range(1, (loaded.inventory.racks or 1) + 1)
+    ]
+
+
 def stamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -130,7 +150,7 @@ def describe(loaded: Loaded) -> Mapping[str, Any]:
     }
 
 
-def discover(loaded: Loaded, request: Request, on_event: EventSink) -> Gathered:
+def discover(loaded: Loaded, request: Request, on_event: EventSink, today: date) -> Gathered:
     """The nodes that are meant, with their host keys learned, and the checks to ask of them."""
     from ndctl.workflow.jump_hosts import learn_jump_host
     from ndctl.workflow.nodes import discover as discover_nodes
@@ -154,7 +174,7 @@ def discover(loaded: Loaded, request: Request, on_event: EventSink) -> Gathered:
             message=f"{len(cluster.nodes)} nodes in {len(cluster.racks)} racks, {len(checks)} checks",
         )
     )
-    return Gathered(loaded, cluster, checks)
+    return Gathered(loaded, cluster, checks, today)
 
 
 def commands_of(checks: list[Check]) -> list[Command]:
@@ -214,7 +234,7 @@ def _gather(
         force=request.force,
         holder=f"{getpass.getuser()}@{socket.gethostname()}, run {run_id}",
         token=run_id.replace(":", "-"),
-        disabled=frozenset(disabled_checks(one.loaded, date.today())),
+        disabled=frozenset(disabled_checks(one.loaded, one.today)),
         on_event=on_event,
     )
 
@@ -241,78 +261,3 @@ def _gather(
             # Keys, processes and leases on the nodes are cleared by the racks' own threads, which the pool waits for.
             tests.stop()
             raise
-
-
-def settle(
-    one: Gathered,
-    ask_again: Callable[[list[Node]], None],
-    on_event: EventSink,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Ask racks whose fabric or IMEX still starts again, every SETTLE_EVERY_S, until they settled or SETTLE_S passed.
-
-    Shortly after a boot that is how a healthy rack looks; what has not settled by then is judged as it stands.
-    """
-    until = clock() + SETTLE_S
-    while settling := [rack for rack in one.cluster.racks if is_settling(judged(one, rack))]:
-        left = until - clock()
-        if left <= 0:
-            return
-        for rack in settling:
-            message = f"fabric or IMEX still starting: asking again for up to {left:.0f} s"
-            on_event(Event("collect", "waiting", cluster=one.cluster.name, rack=rack.name, message=message))
-        sleep(min(SETTLE_EVERY_S, left))
-        ask_again([node for rack in settling for node in rack.nodes])
-
-
-def is_settling(result: RackResult) -> bool:
-    """Whether waiting may help: a fabric registration or an IMEX daemon says that it is starting."""
-    return any(f.check.endswith(".settling") for f in result.findings)
-
-
-def merged(before: NodeAnswer | None, later: NodeAnswer) -> NodeAnswer:
-    """A later answer's results replace earlier ones; a node that stopped answering keeps what it had said."""
-    if before is None:
-        return later
-    return NodeAnswer(later.node, later.outcome, {**before.results, **later.results})
-
-
-def disabled_checks(loaded: Loaded, today: date) -> dict[str, str]:
-    """Check id -> reason, of the entries that have not expired."""
-    return {
-        entry.check: f"{entry.reason} (until {entry.until})"
-        for entry in loaded.inventory.disabled_checks
-        if date.fromisoformat(entry.until) >= today
-    }
-
-
-def judged(one: Gathered, rack: Rack, today: date | None = None) -> RackResult:
-    active = one.active.get(rack.name)
-    return judge_rack(
-        rack,
-        one.cluster.name,
-        {node: one.answers[node] for node in rack.nodes if node in one.answers},
-        one.checks,
-        one.loaded.profile,
-        active=active.findings if active else (),
-        active_required=active.required if active else (),
-        disabled=disabled_checks(one.loaded, today or date.today()),
-        seconds=one.seconds.get(rack.name, 0.0),
-    )
-
-
-def judge(one: Gathered, today: date) -> list[RackResult]:
-    return [judged(one, rack, today) for rack in one.cluster.racks]
-
-
-def measurements(gathered: list[Gathered]) -> list[dict[str, Any]]:
-    rows = []
-    for one in gathered:
-        for rack, active in one.active.items():
-            rows += [{"cluster": one.cluster.name, "rack": rack, **row} for row in active.measurements]
-    return rows
-
-
-__all__ = ["Finding", "Request", "validate_inventories"]
