@@ -20,6 +20,8 @@ from ndctl.model.places import Node
 from ndctl.ssh.engine import Engine
 from tests.ssh import sshd
 
+# Processes are ended and looked for by the token, so test runs that go on side by side must not share one.
+OWN = f"mpi{os.getpid()}"
 _STANDIN = r"""#!/bin/sh
 # Every rank leaves its process id where the test finds it.
 echo "$$ $OMPI_COMM_WORLD_RANK" >> "$HOME/ranks"
@@ -84,7 +86,7 @@ class MpiLab:
             environment={},
             host_keys={node.name: (f"[{node.address}]:{node.port} {kind} {blob}",) for node in self.nodes},
             tests_dir=str(self.tests_dir),
-            token=token,
+            token=f"{OWN}-{token}",
             deadline_s=60.0,
         )
         return replace(plain, **changes)  # type: ignore[arg-type]
@@ -113,13 +115,13 @@ class MpiLab:
         return found + marked()
 
 
-def marked() -> list[str]:
-    """Processes that carry the mark of a launch."""
+def marked(token: str = OWN) -> list[str]:
+    """Processes that carry the mark of a launch whose token begins so."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if b"NDCTL_JOB=" in (entry / "environ").read_bytes():
+                if f"NDCTL_JOB={token}".encode() in (entry / "environ").read_bytes():
                     found.append(f"process {entry.name}: {(entry / 'cmdline').read_bytes()!r}")
             except OSError:
                 continue

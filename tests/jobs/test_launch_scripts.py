@@ -20,7 +20,9 @@ from tests.jobs.local_nodes import LocalNodes
 needs_keygen = pytest.mark.skipif(
     shutil.which("ssh-keygen") is None and os.environ.get("CI") != "true", reason="no ssh-keygen on this machine"
 )
-PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFake ndctl-job-t-1:"
+# The clean-up ends processes by the token, so test runs that go on side by side must not share one.
+OWN = f"t{os.getpid()}"
+PUBLIC = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFake ndctl-job-{OWN}-1:"
 
 
 @pytest.fixture
@@ -28,7 +30,9 @@ def nodes(tmp_path: Path) -> LocalNodes:
     return LocalNodes(tmp_path)
 
 
-def launch(nodes: LocalNodes, token: str = "t-1", some: Sequence[Node] | None = None, **changes: object) -> NcclLaunch:
+def launch(
+    nodes: LocalNodes, token: str = f"{OWN}-1", some: Sequence[Node] | None = None, **changes: object
+) -> NcclLaunch:
     settings: dict[str, object] = {
         "test": "all_reduce",
         "nodes": tuple(some or nodes.nodes),
@@ -84,7 +88,7 @@ def test_the_clean_up_leaves_the_users_keys_as_they_were(nodes: LocalNodes) -> N
 def test_a_file_of_keys_that_was_not_there_is_not_there_afterwards(nodes: LocalNodes) -> None:
     node = nodes.nodes[0]
     admit(nodes, node, launch(nodes))
-    assert nodes.sh(node, scripts.cleanup_script("t-1")).exit_code == 0
+    assert nodes.sh(node, scripts.cleanup_script(f"{OWN}-1")).exit_code == 0
     assert not nodes.keys(node).exists()
 
 
@@ -97,17 +101,17 @@ def test_a_linked_file_of_keys_stays_a_link(nodes: LocalNodes, tmp_path: Path) -
     nodes.keys(node).symlink_to(real)
     admit(nodes, node, launch(nodes))
     assert PUBLIC in real.read_text() and nodes.keys(node).is_symlink()
-    assert nodes.sh(node, scripts.cleanup_script("t-1")).exit_code == 0
+    assert nodes.sh(node, scripts.cleanup_script(f"{OWN}-1")).exit_code == 0
     assert real.read_text() == "ssh-rsa AAAAuser me\n" and nodes.keys(node).is_symlink()
 
 
 def test_the_clean_up_of_one_launch_keeps_the_key_of_another(nodes: LocalNodes) -> None:
     node = nodes.nodes[0]
-    admit(nodes, node, launch(nodes, "t-1"))
-    admit(nodes, node, launch(nodes, "t-11"), PUBLIC.replace("t-1:", "t-11:"))
-    nodes.sh(node, scripts.cleanup_script("t-1"))
+    admit(nodes, node, launch(nodes, f"{OWN}-1"))
+    admit(nodes, node, launch(nodes, f"{OWN}-11"), PUBLIC.replace("-1:", "-11:"))
+    nodes.sh(node, scripts.cleanup_script(f"{OWN}-1"))
     text = nodes.keys(node).read_text()
-    assert "ndctl-job-t-11:" in text and "ndctl-job-t-1:" not in text
+    assert f"ndctl-job-{OWN}-11:" in text and f"ndctl-job-{OWN}-1:" not in text
 
 
 def test_a_key_that_comes_after_the_clean_up_is_not_admitted(nodes: LocalNodes) -> None:
@@ -138,14 +142,14 @@ def test_a_disk_that_is_full_costs_nobody_a_key(nodes: LocalNodes) -> None:
 def test_the_clean_up_ends_what_carries_the_mark_and_nothing_else(nodes: LocalNodes) -> None:
     node = nodes.nodes[0]
     start = "NDCTL_JOB={}: sh -c 'trap \"\" TERM; while :; do sleep 0.2; done' >/dev/null 2>&1 & echo $!"
-    mine = nodes.sh(node, start.format("t-1")).stdout.strip()
-    other = nodes.sh(node, start.format("t-12")).stdout.strip()
+    mine = nodes.sh(node, start.format(f"{OWN}-1")).stdout.strip()
+    other = nodes.sh(node, start.format(f"{OWN}-12")).stdout.strip()
     try:
-        assert nodes.sh(node, scripts.cleanup_script("t-1")).exit_code == 0
+        assert nodes.sh(node, scripts.cleanup_script(f"{OWN}-1")).exit_code == 0
         assert not Path(f"/proc/{mine}/cmdline").exists() or not Path(f"/proc/{mine}/cmdline").read_bytes()
-        assert b"trap" in Path(f"/proc/{other}/cmdline").read_bytes()
+        assert b"while" in Path(f"/proc/{other}/cmdline").read_bytes()
     finally:
-        nodes.sh(node, scripts.cleanup_script("t-12"))
+        nodes.sh(node, scripts.cleanup_script(f"{OWN}-12"))
 
 
 @needs_keygen
@@ -168,7 +172,7 @@ def test_mpirun_gets_a_line_that_open_mpi_4_1_understands(nodes: LocalNodes) -> 
     ]  # fmt: skip
     assert "10.0.0.2 slots=4\n" in files and "StrictHostKeyChecking yes" in files
     assert "10.0.0.3 ssh-ed25519 AAAArack01-n03" in files
-    assert f'IdentityFile "{nodes.home(nodes.nodes[0])}/.ndctl-job-t-1/key"' in files
+    assert f'IdentityFile "{nodes.home(nodes.nodes[0])}/.ndctl-job-{OWN}-1/key"' in files
 
 
 def test_interfaces_are_named_to_open_mpi_only_where_nccl_is_told_names(nodes: LocalNodes) -> None:
@@ -302,7 +306,7 @@ def test_launches_side_by_side_share_each_step_and_fail_apart(tmp_path: Path) ->
     nodes = LocalNodes(tmp_path, count=4)
     nodes.tool("mpirun", "cat hostfile")
     nodes.away = {"rack01-n04"}
-    one, other = launch(nodes, "a", nodes.nodes[:2]), launch(nodes, "b", nodes.nodes[2:])
+    one, other = launch(nodes, f"{OWN}-a", nodes.nodes[:2]), launch(nodes, f"{OWN}-b", nodes.nodes[2:])
     runs = run_side_by_side(nodes, [one, other])
     assert runs[0].log is not None and "10.0.0.1 slots=4\n10.0.0.2 slots=4\n" in runs[0].log.stdout
     assert runs[1].log is None and runs[1].blamed == "rack01-n04"
