@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from ndctl.checks import commands
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.errors import ExitCode
 from ndctl.model.findings import Finding, NodeResult, RackResult
@@ -26,8 +27,15 @@ def node_result(node: Node, answer: NodeAnswer | None, findings: Iterable[Findin
         detail=answer.outcome.detail if answer else "",
         instance_id=node.instance_id,
         vm_id=node.vm_id,
-        physical_host=node.physical_host,
+        physical_host=node.physical_host or _physical_host(answer),
     )
+
+
+def _physical_host(answer: NodeAnswer | None) -> str:
+    """What the node itself says of the host it runs on: it is needed to report the node, and lost on a redeploy."""
+    told = answer.results.get(commands.PHYSICAL_HOST.id) if answer else None
+    lines = told.stdout.strip().splitlines() if told and told.exit_code == 0 else []
+    return lines[-1].strip()[:128] if lines else ""
 
 
 def rack_verdict(
@@ -97,13 +105,14 @@ def reachability(answers: Mapping[Node, NodeAnswer], asked: bool = True) -> list
             )
             continue
         said = outcome.detail or ("it ran none of the commands" if outcome.ok else "no answer")
+        azure = f"; Azure says {node.state}" if node.state else ""
         findings.append(
             Finding(
                 check=REACHABLE,
                 status=Status.UNKNOWN,
                 subject="SSH",
                 node=node.name,
-                message=f"answered, and told nothing: {said}" if outcome.ok else f"{outcome.kind.value}: {said}",
+                message=f"answered, and told nothing: {said}" if outcome.ok else f"{outcome.kind.value}: {said}{azure}",
                 cause=outcome.hint or ("the image lacks a tool, or its disks are full" if outcome.ok else ""),
                 action=Action.FIX_IMAGE if outcome.ok else Action.INVESTIGATE,
             )

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from ndctl.model.findings import Finding, NodeResult, RackResult, Run
+from ndctl.model.places import split_node_name
 from ndctl.model.status import Action, Status, Verdict
 from ndctl.report.fold import node_set
 
@@ -35,7 +36,9 @@ def inventory_of(run: Run, cluster: str) -> str:
 
 
 def validate_again(inventory: str, nodes: Sequence[str], more: str = "") -> str:
-    chosen = f" --nodes {shlex.quote(node_set(nodes))}" if nodes else ""
+    """The command that asks the whole racks of these nodes: only a whole rack can be accepted."""
+    numbers = {place[0] for name in nodes if (place := split_node_name(name))}
+    chosen = f" --rack {','.join(map(str, sorted(numbers)))}" if numbers else ""
     return f"ndctl validate {inventory}{chosen}{more}"
 
 
@@ -60,6 +63,9 @@ def do(finding: Finding, nodes: Sequence[str], inventory: str, known: Mapping[st
             what = "the VM" if len(nodes) < 2 else "the VMs"
         report = "report the host to Azure, " if action is Action.REPLACE_AND_REPORT else ""
         return f"drain, {report}{word} {what}; then: {again}"
+    if action is Action.INVESTIGATE and nodes:
+        report = f"report it as {finding.health_category}" if finding.health_category else "report it"
+        return f"drain, ask again: {again}; if it stays, {report}"
     if action is Action.FIX_IMAGE:
         return f"mend or change the image that {inventory} names"
     if action is Action.FIX_INVENTORY:
@@ -84,7 +90,8 @@ def next_commands(run: Run) -> list[str]:
         silent.setdefault(rack.cluster, []).extend(unanswered(rack))
     for cluster, nodes in silent.items():
         if nodes:
-            commands.append(f"{validate_again(inventory_of(run, cluster), nodes)}   (asks again who did not answer)")
+            again = f"ndctl validate {inventory_of(run, cluster)} --nodes {shlex.quote(node_set(nodes))} --level quick"
+            commands.append(f"{again}   (asks again who did not answer)")
     if any(rack.verdict is not Verdict.ACCEPTED for rack in run.racks):
         commands.append(f"ndctl report {run.id} -o json   (all findings; their raw text: --raw NODE/COMMAND)")
     return commands

@@ -73,7 +73,7 @@ def _names(racks: list[RackResult], run: Run) -> str:
 def _rack_lines(rack: RackResult, run: Run, verbose: bool) -> Iterator[Line]:
     skipped = [f for f in rack.findings if f.status is Status.SKIP]
     quiet = rack.verdict is Verdict.ACCEPTED and not verbose
-    yield Line(_rack_headline(rack, len(skipped) if quiet else 0), _VERDICT_STYLE[rack.verdict], hang=_INDENT + 1)
+    yield Line(_rack_headline(rack, run, len(skipped) if quiet else 0), _VERDICT_STYLE[rack.verdict], hang=_INDENT + 1)
     if quiet and len(run.racks) > 1:
         return
     if not quiet:
@@ -84,7 +84,7 @@ def _rack_lines(rack: RackResult, run: Run, verbose: bool) -> Iterator[Line]:
         yield Line(f"  {summary}", hang=2)
 
 
-def _rack_headline(rack: RackResult, skipped: int) -> str:
+def _rack_headline(rack: RackResult, run: Run, skipped: int) -> str:
     usable = f"{len(rack.usable_nodes)} of {rack.expected_nodes} nodes usable"
     gpus = rack.facts.get("gpus")
     more = []
@@ -92,6 +92,9 @@ def _rack_headline(rack: RackResult, skipped: int) -> str:
         more.append(plural(int(gpus["seen"]), "GPU"))
     if rack.verdict is not Verdict.ACCEPTED:
         more.append(f"asked {len(rack.nodes)}, answered {len(rack.nodes) - len(unanswered(rack))}")
+    # Passive checks alone say nothing of bandwidth: whoever pastes the line should not seem to have tested it.
+    if run.level == "quick":
+        more.append("quick: no bandwidth tested")
     if skipped:
         more.append(f"{plural(skipped, 'check')} skipped")
     return "   ".join(
@@ -131,7 +134,9 @@ def _finding_lines(rack: RackResult, run: Run, verbose: bool) -> Iterator[Line]:
         yield Line(f"  and {told} more: ndctl -v report {run.id}", "dim", hang=None)
     explained = sum(1 for f in rack.findings if f.status in BAD and f.caused_by)
     if explained and not verbose:
-        yield Line(f"  {plural(explained, 'finding')} explained by the above and not counted: -v shows them", "dim")
+        yield Line(
+            f"  {plural(explained, 'finding')} explained by the above and not counted: ndctl -v report {run.id}", "dim"
+        )
 
 
 def _worst_first(entry: Folded) -> tuple[object, ...]:

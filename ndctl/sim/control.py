@@ -29,7 +29,7 @@ def need_extra() -> None:
         raise NdctlError(
             "sim.extra-missing",
             f"the embedded region needs packages that are not installed: {', '.join(missing)}",
-            hint="pip install 'ndctl[sim]'",
+            hint="install ndctl with its extra 'sim', from where ndctl came: pip install '.[sim]'",
             exit_code=ExitCode.USAGE,
         )
 

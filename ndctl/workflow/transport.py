@@ -95,7 +95,9 @@ def _user_config() -> Path | None:
 def _learn_hint(loaded: Loaded, known_hosts: Path) -> str:
     if loaded.inventory.static is not None:
         return f"check the key by another channel, then put it into {known_hosts}"
-    return f"if the VM was reimaged or replaced: ndctl validate {loaded.path} --relearn-host-keys"
+    return (
+        f"ndctl validate {loaded.path} --relearn-host-keys   (asks Azure for the keys; find out first why they changed)"
+    )
 
 
 def open_transport(loaded: Loaded, cluster: Cluster, fanout: int) -> Transport:

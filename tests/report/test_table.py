@@ -72,11 +72,11 @@ def test_the_on_call_question_answered() -> None:
         "           cause     link, cable or switch port",
         "           explains  XID 145 on 63 GPUs; NCCL all_reduce 412 GB/s",
         "           do        drain, report the host to Azure, replace instance 111 of the scale set; then: "
-        "ndctl validate inventories/swc-a.yaml --nodes rack07-n11",
+        "ndctl validate inventories/swc-a.yaml --rack 7",
         "           report    Resource.Hpc.Unhealthy.NvLink   VM 5e1f, host AMS07",
         "           see       ndctl report 2026-12-02T03-20-11 --raw rack07-n11/nvlink-status",
         "  warn     rack07-n[01-17]  mlx5_ib1   symbol_error +214 during this run",
-        "  1 finding explained by the above and not counted: -v shows them",
+        "  1 finding explained by the above and not counted: ndctl -v report 2026-12-02T03-20-11",
         "  GPU 72/72 in rack07",
         "next: ndctl report 2026-12-02T03-20-11 -o json   (all findings; their raw text: --raw NODE/COMMAND)   exit 7",
     ]
@@ -137,7 +137,9 @@ def test_nodes_that_did_not_answer_are_one_line_and_are_asked_again_by_name() ->
         "  unknown  1 of 18 nodes is not there",
         "  unknown  rack08-n[03-05,09]  SSH   timed-out: <address>:22 did not answer within 10 s",
     ]
-    assert told[-2].startswith("next: ndctl validate inventories/swc-a.yaml --nodes 'rack08-n[03-05,09]'   (")
+    assert told[-2].startswith(
+        "next: ndctl validate inventories/swc-a.yaml --nodes 'rack08-n[03-05,09]' --level quick   ("
+    )
     assert told[-1].endswith("exit 8")
 
 
@@ -199,27 +201,30 @@ def test_verbose_shows_what_a_root_cause_explains() -> None:
 @pytest.mark.parametrize(
     ("action", "told"),
     [
-        (Action.WATCH, "watch it: ndctl validate INV --nodes rack07-n11 --level quick"),
+        (Action.WATCH, "watch it: ndctl validate INV --rack 7 --level quick"),
         (
             Action.RESET_GPU,
-            "drain, then on it: sudo nvidia-smi --gpu-reset; then: ndctl validate INV --nodes rack07-n11",
+            "drain, then on it: sudo nvidia-smi --gpu-reset; then: ndctl validate INV --rack 7",
         ),
         (
             Action.RESTART_IMEX,
-            "drain, then on it: sudo systemctl restart nvidia-imex; then: ndctl validate INV --nodes rack07-n11",
+            "drain, then on it: sudo systemctl restart nvidia-imex; then: ndctl validate INV --rack 7",
         ),
-        (Action.REBOOT, "drain, then on it: sudo systemctl reboot; then: ndctl validate INV --nodes rack07-n11"),
+        (Action.REBOOT, "drain, then on it: sudo systemctl reboot; then: ndctl validate INV --rack 7"),
         (
             Action.REIMAGE,
-            "drain, reimage instance 111 of the scale set; then: ndctl validate INV --nodes rack07-n11",
+            "drain, reimage instance 111 of the scale set; then: ndctl validate INV --rack 7",
         ),
         (
             Action.REDEPLOY,
-            "drain, redeploy instance 111 of the scale set; then: ndctl validate INV --nodes rack07-n11",
+            "drain, redeploy instance 111 of the scale set; then: ndctl validate INV --rack 7",
         ),
         (Action.FIX_IMAGE, "mend or change the image that INV names"),
         (Action.FIX_INVENTORY, "mend what differs from the inventory: ndctl inventory show INV"),
-        (Action.INVESTIGATE, "look closer before anything is changed"),
+        (
+            Action.INVESTIGATE,
+            "drain, ask again: ndctl validate inventories/swc-a.yaml --rack 7; if it stays, report it",
+        ),
     ],
 )
 def test_what_to_do(action: Action, told: str) -> None:
@@ -236,7 +241,7 @@ def test_commands_can_be_copied_whatever_the_inventory_is_called() -> None:
     found = [finding(node=f"rack07-n{n:02d}", action=Action.REBOOT) for n in (1, 2)]
     text = text_of(builders.run(rejected(*found), inventories=(odd,), exit_code=7))
     command = text.split("then: ")[1].splitlines()[0]
-    assert shlex.split(command) == ["ndctl", "validate", "my racks/it's [1].yaml", "--nodes", "rack07-n[01-02]"]
+    assert shlex.split(command) == ["ndctl", "validate", "my racks/it's [1].yaml", "--rack", "7"]
     assert "then on each of them: sudo systemctl reboot" in text
 
 
