@@ -135,7 +135,7 @@ def looks_like(text: str) -> float:
     """Driver messages of the kernel, or lines in its dress."""
     if re.search(r"NVRM: |SXid|nvidia-nvswitch\d|mlx5_core [0-9a-f]{4}:", text):
         return 0.9
-    if re.search(r"^\d,\d+,\d+,-;|^\[\s*\d+\.\d{6}\] |\bkernel: |^kern\s*:", text, re.MULTILINE):
+    if re.search(r"^\d,\d+,\d+,-;|^(?:<\d{1,3}>)?\[\s*\d+\.\d{6}\] |\bkernel: |^kern\s*:", text, re.MULTILINE):
         return 0.8
     return 0.5 if re.search(r"systemd-networkd\[\d+\]: \S+: [Ll]ost carrier", text) else 0.0
 
