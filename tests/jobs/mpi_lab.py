@@ -143,7 +143,11 @@ def lab(folder: Path, count: int = 4, *, second: int = 1, shared_home: bool = Fa
         keys.write_text(f"# the user's own\n{client_key.with_suffix('.pub').read_text().strip()}")
         keys.chmod(0o600)
         homes[f"rack01-n{number:02d}"] = home
-        blocks.append(f"Match LocalAddress {address}\n  AuthorizedKeysFile {keys}\n  SetEnv HOME={home}\n")
+        # Open MPI's daemons keep their sessions here; daemons of several nodes in one place race for its folders.
+        temporary = folder / f"tmp{number:02d}"
+        temporary.mkdir()
+        settings = f"HOME={home} TMPDIR={temporary}"
+        blocks.append(f"Match LocalAddress {address}\n  AuthorizedKeysFile {keys}\n  SetEnv {settings}\n")
     matches = folder / "nodes.conf"
     matches.write_text("".join(blocks))
     tests_dir = folder / "nccl-tests"

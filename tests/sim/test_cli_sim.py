@@ -204,7 +204,10 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "asyncssh" else known(name))
     with pytest.raises(NdctlError) as caught:
         prepare(SimDirectory(tmp_path / "sim"), {})
-    assert "asyncssh" in caught.value.message and caught.value.hint == "pip install 'ndctl[sim]'"
+    assert (
+        "asyncssh" in caught.value.message
+        and caught.value.hint == "install ndctl with its extra 'sim', from where ndctl came: pip install '.[sim]'"
+    )
     assert not (tmp_path / "sim").exists()
 
 
