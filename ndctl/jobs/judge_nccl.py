@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from ndctl.checks.nccl_bandwidth import lowest, size
 from ndctl.checks.nccl_complaints import complaint_findings
 from ndctl.jobs.isolation import GroupVerdict
+from ndctl.jobs.judge_nccl_end import ended_early, hang, ran_out_of_time, unknown
 from ndctl.jobs.nccl import NcclLaunch, NcclRun
-from ndctl.model.answers import CommandResult
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
 from ndctl.parse.nccl_rows import Row
@@ -20,9 +20,6 @@ from ndctl.parse.nccl_tests import NcclTests, parse
 from ndctl.profiles.schema import BandwidthFloor, Profile
 
 _TRANSPORT_SOURCE = "the NCCL log of this run"
-# Complaints that are no fault by themselves, but are when ranks had started: somebody was lost on the way.
-_LOST_ON_THE_WAY = ("nccl.launch", "nccl.aborted", "nccl.crash")
-_TIMEOUT_CODES = (124, 137)  # of `timeout`; 137 is also a rank that somebody killed
 _VERDICTS = {
     "hang": GroupVerdict.HANG,
     "slow": GroupVerdict.SLOW,
@@ -40,24 +37,25 @@ def judge(run: NcclRun, profile: Profile, subject: str, evidence: str, scope: st
     """Findings of one run over `subject` (a rack, or a rack without some nodes)."""
     check = check_id(run.launch)
     if run.log is None:
-        return [_unknown(check, "no-result", subject, f"not run: {run.problem}", evidence)]
+        return [unknown(check, "no-result", subject, f"not run: {run.problem}", evidence)]
     facts = parse(run.log.stdout, run.log.stderr)
-    if _ran_out_of_time(run.launch, run.log):
-        return [_hang(check, subject, facts, run.launch, evidence)]
+    if ran_out_of_time(run.launch, run.log):
+        return [hang(check, subject, facts, run.launch, evidence)]
     if not facts.rows:
-        return [_without_rows(check, subject, facts, run.launch, run.log, evidence)]
+        return [ended_early(check, subject, facts, run.launch, run.log, evidence)]
     findings = [
         *_ranks(check, subject, facts, run.launch, evidence),
         *_correctness(check, subject, facts, evidence),
         *_transport(check, subject, facts, run.launch, profile, evidence, scope),
         *_bandwidth(check, subject, facts, run.launch, profile, evidence, scope),
+        *_warnings(check, subject, facts, evidence),
     ]
     if run.log.exit_code and not any(f.check == f"{check}.wrong" for f in findings):
         findings = [f for f in findings if f.status is not Status.PASS]
-        findings.append(_without_rows(check, subject, facts, run.launch, run.log, evidence))
+        findings.append(ended_early(check, subject, facts, run.launch, run.log, evidence))
     elif not facts.complete:
         findings = [f for f in findings if f.status is not Status.PASS]
-        findings.append(_unknown(check, "cut", subject, "the output ends before the tool's closing lines", evidence))
+        findings.append(unknown(check, "cut", subject, "the output ends before the tool's closing lines", evidence))
     return findings
 
 
@@ -65,7 +63,7 @@ def verdict(findings: Sequence[Finding]) -> GroupVerdict | None:
     """What a group's run says for the isolation; None when nothing was measured, or not what was asked for."""
     if any(f.check.endswith(".ranks") for f in findings):
         return None
-    bad = [f for f in findings if f.status in (Status.FAIL, Status.WARN)]
+    bad = [f for f in findings if f.status in (Status.FAIL, Status.WARN) and f.check.rpartition(".")[2] != "warning"]
     if not bad:
         # What is not proven (correctness, transport) is told elsewhere; a figure is a figure.
         return GroupVerdict.GOOD if any(f.status is Status.PASS for f in findings) else None
@@ -83,83 +81,12 @@ def busbw_at_large(facts: NcclTests, floor: BandwidthFloor) -> tuple[int, float]
     return None if value is None else (row.bytes, value)
 
 
-def _ran_out_of_time(launch: NcclLaunch, log: CommandResult) -> bool:
-    if log.timed_out:
-        return True
-    # A node without a clock gives no seconds; then `timeout` is taken at its word.
-    long_enough = log.seconds >= launch.deadline_s - 0.5 or (log.seconds == 0 and log.exit_code == _TIMEOUT_CODES[0])
-    return log.exit_code in _TIMEOUT_CODES and long_enough
-
-
-def _unknown(check: str, kind: str, subject: str, message: str, evidence: str) -> Finding:
-    return Finding(
-        check=f"{check}.{kind}",
-        status=Status.UNKNOWN,
-        subject=subject,
-        message=message,
-        action=Action.INVESTIGATE,
-        evidence=evidence,
-    )
-
-
-def _hang(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, evidence: str) -> Finding:
-    reached = f" after {size(max(row.bytes for row in facts.rows))}" if facts.rows else " before the first result"
-    return Finding(
-        check=f"{check}.hang",
-        status=Status.FAIL,
-        subject=subject,
-        value=launch.deadline_s,
-        unit="s",
-        expected=f"an end within {launch.deadline_s:.0f} s",
-        source="the launch",
-        message=f"no end within {launch.deadline_s:.0f} s: the collective hangs{reached}",
-        cause="a rank that never joined or a path that drops traffic; see the last line of each rank",
-        action=Action.INVESTIGATE,
-        evidence=evidence,
-    )
-
-
-def _without_rows(
-    check: str, subject: str, facts: NcclTests, launch: NcclLaunch, log: CommandResult, evidence: str
-) -> Finding:
-    """A run that ended without its results, or amid them: a fault once ranks had started, else nothing was measured."""
-    complaints = complaint_findings([*facts.errors, *facts.warnings])
-    worst = next((c for c in complaints if c.status is Status.FAIL), next(iter(complaints), None))
-    started = facts.ranks is not None or bool(facts.rows)
-    fault = worst is not None and (worst.status is Status.FAIL or (started and worst.check in _LOST_ON_THE_WAY))
-    fault = fault or (worst is None and started and bool(log.exit_code))
-    message = worst.message if worst else next(iter(facts.errors), "") or "it printed no result"
-    if facts.rows:
-        message = f"it ended after {size(max(row.bytes for row in facts.rows))}: {message}"
-    missing = log.exit_code == 127
-    return Finding(
-        check=f"{check}.error" if fault else f"{check}.no-result",
-        status=Status.FAIL if fault else Status.UNKNOWN,
-        subject=subject,
-        value=log.exit_code,
-        unit="exit code",
-        message=message[:300] + _names_in(facts.errors, launch),
-        cause="mpirun or the test program is not on the image"
-        if missing
-        else (worst.cause if worst and worst.cause else "a rank ended" if fault else "the launch did not reach NCCL"),
-        action=Action.FIX_IMAGE if missing or (worst and worst.action is Action.FIX_IMAGE) else Action.INVESTIGATE,
-        evidence=evidence,
-    )
-
-
-def _names_in(lines: Sequence[str], launch: NcclLaunch) -> str:
-    """Launchers speak of addresses; people know names."""
-    words = {word.strip("[](),:'\"") for line in lines for word in line.split()}
-    named = [node.name for node in launch.nodes if node.address in words]
-    return f" ({', '.join(named[:4])})" if named else ""
-
-
 def _ranks(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, evidence: str) -> list[Finding]:
     wanted = len(launch.nodes) * launch.gpus_per_node
     if facts.ranks == wanted and facts.communicators == 1:
         return []
     if facts.ranks is None:
-        return [_unknown(check, "ranks", subject, f"the output does not show that {wanted} ranks took part", evidence)]
+        return [unknown(check, "ranks", subject, f"the output does not show that {wanted} ranks took part", evidence)]
     split = facts.communicators > 1
     return [
         Finding(
@@ -185,7 +112,7 @@ def _correctness(check: str, subject: str, facts: NcclTests, evidence: str) -> l
         if all(side.checked for row in facts.rows for side in row.sides):
             return []
         text = f"{'some results' if facts.checked else 'results'} were not compared with what they should be"
-        return [_unknown(check, "correctness", subject, text, evidence)]
+        return [unknown(check, "correctness", subject, text, evidence)]
     count = wrong or max(facts.out_of_bounds or 0, 0)
     return [
         Finding(
@@ -226,7 +153,7 @@ def _transport(
         return _nvls(check, subject, facts, launch, evidence)
     if facts.transport is None:
         text = "the log does not show which transport was used"
-        return [_unknown(check, "transport", subject, text, evidence)]
+        return [unknown(check, "transport", subject, text, evidence)]
     if wanted in facts.transport:
         return _nvls(check, subject, facts, launch, evidence) if wanted == "MNNVL" else []
     switched_off = wanted == "MNNVL" and launch.environment.get("NCCL_MNNVL_ENABLE") == "0"
@@ -271,6 +198,23 @@ def _nvls(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, eviden
     ]
 
 
+def _warnings(check: str, subject: str, facts: NcclTests, evidence: str) -> list[Finding]:
+    """What NCCL complained of although the run came to its end."""
+    complaints = [c for c in complaint_findings(facts.warnings) if c.status is Status.FAIL]
+    return [
+        Finding(
+            check=f"{check}.warning",
+            status=Status.WARN,
+            subject=subject,
+            message=complaint.message,
+            cause=complaint.cause,
+            action=Action.INVESTIGATE,
+            evidence=evidence,
+        )
+        for complaint in complaints
+    ]
+
+
 def _bandwidth(
     check: str, subject: str, facts: NcclTests, launch: NcclLaunch, profile: Profile, evidence: str, scope: str
 ) -> list[Finding]:
@@ -280,7 +224,7 @@ def _bandwidth(
         return [Finding(check=check, status=Status.SKIP, subject=subject, message=text, evidence=evidence)]
     measured = busbw_at_large(facts, floor)
     if measured is None:
-        return [_unknown(check, "no-result", subject, f"no figure at {size(floor.min_bytes)} or more", evidence)]
+        return [unknown(check, "no-result", subject, f"no figure at {size(floor.min_bytes)} or more", evidence)]
     bytes_, busbw = measured
     status = (
         Status.FAIL

@@ -44,7 +44,7 @@ class Lease:
 def take(runner: NodeRunner, nodes: Sequence[Node], holder: str, token: str, lifetime_s: int) -> Lease:
     """Take the lease on all nodes or on none; taking one's own again makes it last longer.
 
-    holder: for people, e.g. "ana@ops-1, run 2026-12-02T03-20"; token: unique to this run, needed to give it back.
+    holder: for people, e.g. "first@ops-1, run 2026-12-02T03-20"; token: unique to this run, needed to give it back.
     The first node decides between two who come at once.
     """
     lease = Lease(tuple(nodes), token)

@@ -13,7 +13,7 @@ from ndctl.model.answers import Command
 from ndctl.model.places import Node
 from tests.jobs.local_nodes import LocalNodes
 
-ANA, BEN = "ana@ops-1, run 2026-12-02T03-20-11", "ben@ops-2, run 2026-12-02T03-20-12"
+FIRST, SECOND = "first@ops-1, run 2026-12-02T03-20-11", "second@ops-2, run 2026-12-02T03-20-12"
 
 
 @pytest.fixture
@@ -35,41 +35,41 @@ def tidy(nodes: LocalNodes) -> bool:
 
 
 def test_it_is_taken_on_all_nodes_and_given_back(nodes: LocalNodes) -> None:
-    lease = take(nodes, nodes.nodes, ANA, "a", 600)
+    lease = take(nodes, nodes.nodes, FIRST, "a", 600)
     assert lease.taken and held(nodes) == [node.name for node in nodes.nodes] and tidy(nodes)
     give_back(nodes, lease)
     assert held(nodes) == [] and tidy(nodes)
 
 
 def test_who_comes_second_is_told_who_holds_it_and_takes_nothing(nodes: LocalNodes) -> None:
-    take(nodes, nodes.nodes[1:2], ANA, "a", 600)
-    lease = take(nodes, nodes.nodes, BEN, "b", 600)
+    take(nodes, nodes.nodes[1:2], FIRST, "a", 600)
+    lease = take(nodes, nodes.nodes, SECOND, "b", 600)
     assert not lease.taken
-    assert lease.held_by.startswith(f"{ANA}, since 20") and lease.held_by.endswith("(on rack01-n02)")
+    assert lease.held_by.startswith(f"{FIRST}, since 20") and lease.held_by.endswith("(on rack01-n02)")
     assert held(nodes) == ["rack01-n02"] and tidy(nodes)
-    assert take(nodes, nodes.nodes[:1], BEN, "b", 600).taken
+    assert take(nodes, nodes.nodes[:1], SECOND, "b", 600).taken
 
 
 def test_the_first_node_decides(nodes: LocalNodes) -> None:
     """Who finds it held there does not even ask the others, so two who come at once do not end with half each."""
-    take(nodes, nodes.nodes, ANA, "a", 600)
+    take(nodes, nodes.nodes, FIRST, "a", 600)
     nodes.asked.clear()
-    assert not take(nodes, nodes.nodes, BEN, "b", 600).taken
+    assert not take(nodes, nodes.nodes, SECOND, "b", 600).taken
     assert nodes.asked[0] == {"rack01-n01": ["lease"]}
     assert not any("lease" in ids for asked in nodes.asked[1:] for ids in asked.values())
 
 
 def test_giving_back_with_another_token_changes_nothing(nodes: LocalNodes) -> None:
-    take(nodes, nodes.nodes, ANA, "a", 600)
+    take(nodes, nodes.nodes, FIRST, "a", 600)
     give_back(nodes, Lease(nodes.nodes, "b"))
     assert len(held(nodes)) == 3
 
 
 def test_an_old_lease_is_taken_over(nodes: LocalNodes) -> None:
-    take(nodes, nodes.nodes, ANA, "a", -5)
-    lease = take(nodes, nodes.nodes, BEN, "b", 600)
+    take(nodes, nodes.nodes, FIRST, "a", -5)
+    lease = take(nodes, nodes.nodes, SECOND, "b", 600)
     assert lease.taken
-    assert "\nb\nben@ops-2" in file(nodes, nodes.nodes[2]).read_text()
+    assert "\nb\nsecond@ops-2" in file(nodes, nodes.nodes[2]).read_text()
     give_back(nodes, Lease(nodes.nodes, "a"))  # the old holder comes late: it is not its lease any more
     assert len(held(nodes)) == 3
 
@@ -77,40 +77,40 @@ def test_an_old_lease_is_taken_over(nodes: LocalNodes) -> None:
 @pytest.mark.parametrize("text", ["", "garbage", "\n\n\n", "99999999999999999999\nt\nh\n"])
 def test_a_broken_lease_holds_nobody_up(nodes: LocalNodes, text: str) -> None:
     file(nodes, nodes.nodes[0]).write_text(text)
-    assert take(nodes, nodes.nodes, BEN, "b", 600).taken
+    assert take(nodes, nodes.nodes, SECOND, "b", 600).taken
 
 
 def test_taking_ones_own_again_makes_it_last(nodes: LocalNodes) -> None:
-    lease = take(nodes, nodes.nodes, ANA, "a", 10)
+    lease = take(nodes, nodes.nodes, FIRST, "a", 10)
     first = int(file(nodes, nodes.nodes[0]).read_text().split()[0])
-    assert renew(nodes, lease, ANA, 1000).taken
+    assert renew(nodes, lease, FIRST, 1000).taken
     assert int(file(nodes, nodes.nodes[0]).read_text().split()[0]) >= first + 900
     assert tidy(nodes)
 
 
 def test_a_lease_that_somebody_took_over_is_not_renewed(nodes: LocalNodes) -> None:
-    lease = take(nodes, nodes.nodes, ANA, "a", -5)
-    take(nodes, nodes.nodes[2:], BEN, "b", 600)
-    again = renew(nodes, lease, ANA, 600)
-    assert not again.taken and again.held_by.startswith("ben@ops-2")
+    lease = take(nodes, nodes.nodes, FIRST, "a", -5)
+    take(nodes, nodes.nodes[2:], SECOND, "b", 600)
+    again = renew(nodes, lease, FIRST, 600)
+    assert not again.taken and again.held_by.startswith("second@ops-2")
 
 
 def test_a_node_that_is_away_leaves_the_others_free(nodes: LocalNodes) -> None:
     nodes.away = {"rack01-n03"}
-    lease = take(nodes, nodes.nodes, ANA, "a", 600)
+    lease = take(nodes, nodes.nodes, FIRST, "a", 600)
     assert not lease.taken and lease.held_by == "" and lease.problem == "rack01-n03: unreachable no route"
     assert held(nodes) == []
 
 
 def test_a_node_that_goes_away_meanwhile_frees_itself_in_time(nodes: LocalNodes) -> None:
-    lease = take(nodes, nodes.nodes, ANA, "a", 600)
+    lease = take(nodes, nodes.nodes, FIRST, "a", 600)
     nodes.away = {"rack01-n02"}
     give_back(nodes, lease)
     nodes.away = set()
     assert held(nodes) == ["rack01-n02"]
     path = file(nodes, nodes.nodes[1])
     path.write_text("1\n" + path.read_text().partition("\n")[2])
-    assert take(nodes, nodes.nodes, BEN, "b", 600).taken
+    assert take(nodes, nodes.nodes, SECOND, "b", 600).taken
 
 
 def test_an_interruption_while_it_is_taken_gives_back_what_was_taken(nodes: LocalNodes) -> None:
@@ -120,31 +120,31 @@ def test_an_interruption_while_it_is_taken_gives_back_what_was_taken(nodes: Loca
 
     nodes.watch = interrupt
     with pytest.raises(KeyboardInterrupt):
-        take(nodes, nodes.nodes, ANA, "a", 600)
+        take(nodes, nodes.nodes, FIRST, "a", 600)
     assert held(nodes) == []
 
 
 @pytest.mark.parametrize("holder", ['o\'neil $(touch /tmp/x) `id` "q"', "two\nlines", "bell\x07", "ä ↔ 你好"])
 def test_any_holder_can_be_shown(nodes: LocalNodes, holder: str) -> None:
     assert take(nodes, nodes.nodes, holder, "a", 600).taken
-    shown = take(nodes, nodes.nodes, BEN, "b", 600).held_by
+    shown = take(nodes, nodes.nodes, SECOND, "b", 600).held_by
     assert shown.startswith("".join(c if c.isprintable() else " " for c in holder).strip()) and "\n" not in shown
 
 
 def test_where_there_is_no_lock_folder_the_home_directory_serves(nodes: LocalNodes) -> None:
     for node in nodes.nodes:
         (nodes.root(node) / "run" / "lock").rmdir()
-    lease = take(nodes, nodes.nodes, ANA, "a", 600)
+    lease = take(nodes, nodes.nodes, FIRST, "a", 600)
     assert lease.taken
     assert list(nodes.home(nodes.nodes[0]).glob(".cache/*/ndctl-active-test"))
-    assert take(nodes, nodes.nodes, BEN, "b", 600).held_by.startswith("ana@ops-1")
+    assert take(nodes, nodes.nodes, SECOND, "b", 600).held_by.startswith("first@ops-1")
     give_back(nodes, lease)
     assert not list(nodes.home(nodes.nodes[0]).glob(".cache/*/*"))
 
 
 def test_a_place_that_cannot_be_written_is_a_problem_and_no_holder(nodes: LocalNodes) -> None:
     nodes.tool("mktemp", "echo 'mktemp: No space left on device' >&2; exit 1")
-    lease = take(nodes, nodes.nodes, ANA, "a", 600)
+    lease = take(nodes, nodes.nodes, FIRST, "a", 600)
     assert not lease.taken and lease.held_by == ""
     assert "the lease could not be written" in lease.problem and "No space left" in lease.problem
 
@@ -154,7 +154,7 @@ def test_several_who_come_at_once_get_one_lease(nodes: LocalNodes) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     node = nodes.nodes[0]
-    take(nodes, [node], ANA, "old", -5)  # an old one to take over makes it harder
+    take(nodes, [node], FIRST, "old", -5)  # an old one to take over makes it harder
     with ThreadPoolExecutor(8) as pool:
         leases = list(pool.map(lambda number: take(nodes, [node], f"user {number}", f"t{number}", 600), range(8)))
     winners = [lease for lease in leases if lease.taken]
@@ -167,5 +167,5 @@ def test_several_who_come_at_once_get_one_lease(nodes: LocalNodes) -> None:
 def test_a_lock_folder_that_is_not_ours_is_passed_over(nodes: LocalNodes) -> None:
     folder = nodes.root(nodes.nodes[0]) / "run" / "lock"
     folder.chmod(0o555)
-    assert take(nodes, nodes.nodes, ANA, "a", 600).taken
+    assert take(nodes, nodes.nodes, FIRST, "a", 600).taken
     assert not list(folder.iterdir())

@@ -98,7 +98,7 @@ class Rig:
 
     def tests(self, group: Group = Group.NCCL, force: bool = False) -> ActiveTests:
         return ActiveTests(
-            self, self.loaded, groups=frozenset({group}), force=force, holder="ana@ops-1, run 1", token="run-1",
+            self, self.loaded, groups=frozenset({group}), force=force, holder="first@ops-1, run 1", token="run-1",
             disabled=frozenset(), on_event=self.events.append,
         )  # fmt: skip
 
@@ -253,14 +253,14 @@ def test_an_isolation_that_cannot_go_on_says_why(rig: Rig) -> None:
             taken.append(True)
             for node in rig.nodes.nodes:
                 path = rig.nodes.root(node) / "run" / "lock" / "ndctl-active-test"
-                path.write_text("99999999999\nother\nben@ops-2, since noon\n")
+                path.write_text("99999999999\nother\nsecond@ops-2, since noon\n")
 
     taken: list[bool] = []
     rig.nodes.watch = other_takes_over
     result = rig.run()
     [finding] = bad(result)
     assert finding.check == f"{NCCL_CHECK}.slow" and "who it is was not found" in finding.cause
-    assert "ben@ops-2" in finding.cause
+    assert "second@ops-2" in finding.cause
     assert rig.runs == [8]
     assert len(rig.left()) == 8  # the other's lease is not ours to remove
     for node in rig.nodes.nodes:
@@ -292,10 +292,10 @@ def test_an_answer_that_is_not_understood_is_not_idle(rig: Rig) -> None:
 
 
 def test_a_rack_that_another_tests_is_skipped_with_its_holder(rig: Rig) -> None:
-    other = take(rig.nodes, rig.nodes.nodes[:1], "ben@ops-2, run 9", "other", 600)
+    other = take(rig.nodes, rig.nodes.nodes[:1], "second@ops-2, run 9", "other", 600)
     result = rig.run()
     assert [(f.check, f.status) for f in result.findings] == [(NCCL_CHECK, Status.SKIP)]
-    assert "ben@ops-2, run 9" in result.findings[0].message
+    assert "second@ops-2, run 9" in result.findings[0].message
     assert rig.runs == [] and other.taken
     from ndctl.jobs.lease import give_back
 
