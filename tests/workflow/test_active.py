@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -330,3 +331,31 @@ def test_fewer_than_two_nodes_are_no_collective(rig: Rig) -> None:
         (Status.SKIP, "1 node of the rack answered; two are needed")
     ]
     assert rig.tests(Group.INFINIBAND).run(rig.rack, answers, frozenset()).required == (PAIRS_CHECK,)
+
+
+def test_ctrl_c_while_a_rack_is_tested_ends_it_clears_up_and_is_judged(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ndctl.model.status import Level, Verdict
+    from ndctl.workflow.validate import Request, validate_inventories
+
+    monkeypatch.setenv("NDCTL_STATE_DIR", str(tmp_path / "state"))
+    rig.plant("wait x x")
+
+    def interrupt_when_running() -> None:
+        end = time.monotonic() + 60
+        while not (rig.nodes.tools / "waiting").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        if (rig.nodes.tools / "waiting").exists():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt_when_running)
+    thread.start()
+    request = Request(
+        paths=(rig.loaded.path,), groups=frozenset({Group.NCCL}), level=Level.STANDARD, record=tmp_path / "record.db"
+    )
+    run = validate_inventories(request, open_transport=lambda *_: rig)
+    thread.join()
+    assert run.interrupted and run.exit_code == 130
+    assert [rack.verdict for rack in run.racks] == [Verdict.INCOMPLETE]
+    assert not any(f.status is Status.PASS for f in run.racks[0].findings if f.check.startswith("nccl."))
