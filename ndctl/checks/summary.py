@@ -46,7 +46,7 @@ def rack_facts(view: RackView, findings: Sequence[Finding], profile: Profile) ->
         count("nvlinks", "NVLink", links, gpus * profile.nvlink.links_per_gpu.value, " links")
     imex = next((f for f in findings if f.check == "nvlink.imex" and f.status is Status.PASS), None)
     if imex is not None and isinstance(imex.value, int):
-        count("imex", "IMEX", imex.value, nodes, " full mesh")
+        count("imex", "IMEX", imex.value, max(nodes, imex.value), " full mesh")
     if commands.IB_SYSFS.id in asked:
         fabric = profile.infiniband
         ports = sum(

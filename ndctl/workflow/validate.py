@@ -171,7 +171,7 @@ def discover(loaded: Loaded, request: Request, on_event: EventSink, today: date)
             "collect",
             "started",
             cluster=cluster.name,
-            message=f"{len(cluster.nodes)} nodes in {len(cluster.racks)} racks, {len(checks)} checks",
+            message=f"nodes: {len(cluster.nodes)}   racks: {len(cluster.racks)}   checks: {len(checks)}",
         )
     )
     return Gathered(loaded, cluster, checks, today)
