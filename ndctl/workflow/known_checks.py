@@ -8,9 +8,9 @@ from difflib import get_close_matches
 
 from ndctl.checks.registry import catalogue
 from ndctl.inventory.loader import Loaded
+from ndctl.jobs.active.registry import active_checks
 from ndctl.model.errors import ExitCode, ManyErrors, NdctlError
 from ndctl.model.status import Group, Level
-from ndctl.workflow.active import NCCL_CHECK, PAIRS_CHECK
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,26 +30,6 @@ class KnownCheck:
     commands: tuple[str, ...]
 
 
-_ACTIVE = (
-    KnownCheck(
-        NCCL_CHECK,
-        Group.NCCL,
-        Level.STANDARD,
-        "NCCL all_reduce over the rack reaches its floor, with the transport proven by its log",
-        True,
-        ("nccl-all_reduce-all",),
-    ),
-    KnownCheck(
-        PAIRS_CHECK,
-        Group.INFINIBAND,
-        Level.STANDARD,
-        "ib_write_bw between pairs of nodes reaches the port's rate on every rail",
-        True,
-        ("ib-write-bw-DEVICE-roundN",),
-    ),
-)
-
-
 def known_checks() -> tuple[KnownCheck, ...]:
     """In the order of their ids."""
     passive = (
@@ -58,7 +38,11 @@ def known_checks() -> tuple[KnownCheck, ...]:
         )
         for check in catalogue()
     )
-    return tuple(sorted((*passive, *_ACTIVE), key=lambda check: check.id))
+    active = (
+        KnownCheck(check.id, check.group, check.level, check.title, check.required, check.texts)
+        for check in active_checks()
+    )
+    return tuple(sorted((*passive, *active), key=lambda check: check.id))
 
 
 def wrongly_disabled(loaded: Loaded) -> list[NdctlError]:

@@ -230,6 +230,7 @@ def _gather(
     tests = ActiveTests(
         transport,
         one.loaded,
+        level=request.level,
         groups=request.groups,
         force=request.force,
         holder=f"{getpass.getuser()}@{socket.gethostname()}, run {run_id}",

@@ -23,9 +23,12 @@ from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.events import Event
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node, Rack
-from ndctl.model.status import Action, Group, Status
-from ndctl.workflow.active import NCCL_CHECK, PAIRS_CHECK, ActiveResult, ActiveTests
+from ndctl.model.status import Action, Group, Level, Status
+from ndctl.workflow.active import ActiveResult, ActiveTests
 from tests.jobs.local_nodes import LocalNodes
+
+NCCL_CHECK = "nccl.all-reduce"
+PAIRS_CHECK = "infiniband.write-bw"
 
 pytestmark = pytest.mark.skipif(
     shutil.which("ssh-keygen") is None and os.environ.get("CI") != "true", reason="no ssh-keygen on this machine"
@@ -99,7 +102,8 @@ class Rig:
 
     def tests(self, group: Group = Group.NCCL, force: bool = False) -> ActiveTests:
         return ActiveTests(
-            self, self.loaded, groups=frozenset({group}), force=force, holder="first@ops-1, run 1", token="run-1",
+            self, self.loaded, level=Level.STANDARD, groups=frozenset({group}), force=force,
+            holder="first@ops-1, run 1", token="run-1",
             disabled=frozenset(), on_event=self.events.append,
         )  # fmt: skip
 
@@ -328,7 +332,7 @@ def test_fewer_than_two_nodes_are_no_collective(rig: Rig) -> None:
     answers = {rig.nodes.nodes[0]: NodeAnswer(rig.nodes.nodes[0], Outcome(OutcomeKind.OK))}
     result = rig.tests().run(rig.rack, answers, frozenset())
     assert [(f.status, f.message) for f in result.findings] == [
-        (Status.SKIP, "1 node of the rack answered; two are needed")
+        (Status.SKIP, "1 node of the rack can be tested; 2 are needed")
     ]
     assert rig.tests(Group.INFINIBAND).run(rig.rack, answers, frozenset()).required == (PAIRS_CHECK,)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
+from ndctl.jobs.active.base import Outcome
 from ndctl.jobs.isolate import isolate
 from ndctl.jobs.isolation import GroupVerdict
 from ndctl.jobs.judge_nccl import busbw_at_large, judge, verdict
 from ndctl.jobs.nccl import NcclLaunch, NcclRun, end_launch, run_side_by_side
+from ndctl.jobs.nccl_blame import Blame
 from ndctl.jobs.nccl_hints import hints
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
@@ -19,7 +20,6 @@ from ndctl.model.runner import NodeRunner
 from ndctl.model.status import Status
 from ndctl.parse.nccl_tests import parse
 from ndctl.profiles.schema import Profile
-from ndctl.workflow.nccl_blame import Blame
 
 LEFTOVERS_CHECK = "job.leftovers"
 _TEST = "all_reduce"
@@ -41,15 +41,6 @@ class Shown:
     findings: tuple[Finding, ...]
     verdict: GroupVerdict | None
     command: str
-
-
-@dataclass(slots=True)
-class RackOutcome:
-    """findings; (node, command id, text) to keep; measurements to record."""
-
-    findings: list[Finding] = field(default_factory=list)
-    texts: list[tuple[str, str, str]] = field(default_factory=list)
-    measurements: list[dict[str, Any]] = field(default_factory=list)
 
 
 class NcclOverRack:
@@ -85,7 +76,7 @@ class NcclOverRack:
         self._stopped = threading.Event()
         self._groups: dict[frozenset[Node], list[Shown]] = {}
         self._numbers = itertools.count(1)
-        self._outcome = RackOutcome()
+        self._outcome = Outcome()
 
     def stop(self) -> None:
         """End what runs and begin nothing more; from another thread than the one in `test`, which then cleans up."""
@@ -95,7 +86,7 @@ class NcclOverRack:
         for launch in running:
             end_launch(self._runner, launch)
 
-    def test(self, nodes: Sequence[Node], suspects: frozenset[str]) -> RackOutcome:
+    def test(self, nodes: Sequence[Node], suspects: frozenset[str]) -> Outcome:
         """The full run; where it fails, without the suspects of the passive checks, then by isolation."""
         everyone = tuple(nodes)
         full = self._run([everyone], ["all"], [self._rack])[0]

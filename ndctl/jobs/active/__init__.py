@@ -1,0 +1,1 @@
+"""Active checks of a rack: one file each, with ACTIVE."""
