@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
+from ndctl.sim.nodes.host_files import host_files
 from ndctl.sim.tools.infiniband import PHYS_STATE, STATE
 from ndctl.sim.world.parts import COUNTERS, Port
-from ndctl.sim.world.view import CUDA_VERSION, DRIVER_VERSION, KERNEL_RELEASE, NodeView
+from ndctl.sim.world.view import DRIVER_VERSION, KERNEL_RELEASE, NodeView
 
 _TESTS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast", "reduce")
 
@@ -39,10 +39,7 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
     yield "proc/version", f"Linux version {KERNEL_RELEASE} (buildd@bos03-arm64-012)\n"
     yield "proc/driver/nvidia/version", f"NVRM version: NVIDIA UNIX Open Kernel Module  {DRIVER_VERSION}\n"
     yield "proc/modules", "nvidia_uvm 1531904 0 - Live\nnvidia 14606336 3 nvidia_uvm - Live\nmlx5_ib 491520 0 - Live\n"
-    yield (
-        "proc/mounts",
-        ("/dev/nvme0n1p1 / ext4 rw,relatime,discard,errors=remount-ro 0 0\n/dev/md0 /mnt/nvme xfs rw,relatime 0 0\n"),
-    )
+    yield from host_files(view)
     for gpu in view.gpus:
         # The driver takes the directory away with the GPU; the device file stays until the next boot.
         if not gpu.missing:
@@ -56,8 +53,6 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
         half = shape.vcpus // 2
         cpus = f"{node * half}-{node * half + half - 1}\n" if node < 2 else "\n"
         yield f"sys/devices/system/node/node{node}/cpulist", cpus
-    for cpu_file in ("online", "present"):
-        yield f"sys/devices/system/cpu/{cpu_file}", f"0-{shape.vcpus - 1}\n"
     if shape.imex:
         yield "dev/nvidia-caps-imex-channels/channel0", ""
         yield "etc/nvidia-imex/nodes_config.cfg", "".join(f"{peer.address}\n" for peer in view.peers)
@@ -70,23 +65,6 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
         )
     yield "etc/hostname", vm.hostname + "\n"
     yield "etc/os-release", 'PRETTY_NAME="Ubuntu 24.04.4 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\n'
-    yield (
-        "opt/azurehpc/component_versions.txt",
-        json.dumps(
-            {
-                "NVIDIA": DRIVER_VERSION,
-                "CUDA": CUDA_VERSION,
-                "NCCL": "2.29.7",
-                "DOCA": "3.2.2",
-                "HPCX": "2.25.1",
-                "DCGM": "4.5.3",
-                "NVBANDWIDTH": "0.9",
-                "IMEX": DRIVER_VERSION,
-            },
-            indent=2,
-        )
-        + "\n",
-    )
     yield (
         "var/lib/hyperv/.kvp_pool_3",
         _kvp({"PhysicalHostName": vm.physical_host, "HostName": vm.physical_host, "VirtualMachineName": vm.vm_id}),

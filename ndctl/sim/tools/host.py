@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from ndctl.sim.tools.answer import Answer
-from ndctl.sim.world import seeds
 from ndctl.sim.world.view import KERNEL_RELEASE, NodeView
 
 
@@ -14,7 +13,8 @@ def _arch(view: NodeView) -> str:
 
 
 def nproc(view: NodeView, arguments: list[str]) -> Answer:
-    return Answer(f"{view.shape.vcpus}\n")
+    first, _, last = view.host.online_cpus.partition("-")
+    return Answer(f"{int(last) - int(first) + 1}\n")
 
 
 def uname(view: NodeView, arguments: list[str]) -> Answer:
@@ -105,23 +105,23 @@ def numactl(view: NodeView, arguments: list[str]) -> Answer:
 
 def nvme(view: NodeView, arguments: list[str]) -> Answer:
     """`nvme list`: the data disks by model, and on Grace-Blackwell the small accelerator disk besides."""
-    disks = [(view.shape.data_disk_model + " v2", 3_840_755_982_336)] * view.shape.data_disks
-    disks = [("MSFT NVMe Accelerator v1.0", 68_719_476_736), *disks]
+    if arguments[:1] == ["smart-log"]:
+        return _smart_log(view, arguments)
     devices = [
         {
             "NameSpace": 1,
-            "DevicePath": f"/dev/nvme{index}n1",
+            "DevicePath": f"/dev/nvme{disk.index}n1",
             "Firmware": "NVMDV002",
-            "Index": index,
-            "ModelNumber": model,
+            "Index": disk.index,
+            "ModelNumber": disk.model,
             "ProductName": "Non-Volatile memory controller: Microsoft Corporation Device 0x00b9",
-            "SerialNumber": seeds.digest("nvme", *view.vm.hardware, index).hex()[:12].upper(),
-            "UsedBytes": size,
-            "MaximumLBA": size // 512,
-            "PhysicalSize": size,
+            "SerialNumber": disk.serial,
+            "UsedBytes": disk.size,
+            "MaximumLBA": disk.size // 512,
+            "PhysicalSize": disk.size,
             "SectorSize": 512,
         }
-        for index, (model, size) in enumerate(disks)
+        for disk in view.host.disks
     ]
     if arguments[:1] == ["list"] and (
         "json" in arguments or "--output-format=json" in arguments or "-ojson" in arguments
@@ -136,10 +136,85 @@ def nvme(view: NodeView, arguments: list[str]) -> Answer:
     return Answer(err="nvme: unknown command\n", code=22)
 
 
+def _smart_log(view: NodeView, arguments: list[str]) -> Answer:
+    """JSON as nvme-cli 2 prints it; the accelerator, which is no disk of its own, refuses."""
+    device = next((argument for argument in arguments[1:] if argument.startswith("/dev/")), "")
+    name = device.removeprefix("/dev/").partition("n1")[0]
+    disk = next((one for one in view.host.disks if f"nvme{one.index}" == name), None)
+    if disk is None:
+        return Answer(err=f"{device}: No such file or directory\n", code=2)
+    if "Accelerator" in disk.model:
+        return Answer(err="NVMe status: Invalid Field in Command: A reserved coded value(0x4002)\n", code=2)
+    values = {
+        "critical_warning": disk.critical_warning,
+        "temperature": 305,
+        "avail_spare": 100,
+        "spare_thresh": 10,
+        "percent_used": disk.percent_used,
+        "endurance_grp_critical_warning_summary": 0,
+        "data_units_read": 48_211_902,
+        "data_units_written": 97_704_077,
+        "host_read_commands": 1_187_934_110,
+        "host_write_commands": 2_491_540_602,
+        "controller_busy_time": 1_974,
+        "power_cycles": 29,
+        "power_on_hours": 3_811,
+        "unsafe_shutdowns": 13,
+        "media_errors": disk.media_errors,
+        "num_err_log_entries": 17,
+        "warning_temp_time": 0,
+        "critical_comp_time": 0,
+        "thm_temp1_trans_count": 0,
+        "thm_temp2_trans_count": 0,
+        "thm_temp1_total_time": 0,
+        "thm_temp2_total_time": 0,
+    }
+    return Answer(json.dumps(values, indent=2, separators=(",", ":")) + "\n")
+
+
+def df(view: NodeView, arguments: list[str]) -> Answer:
+    """GNU df in its POSIX form (-P), with types (-T) and inodes (-i); only local file systems are mounted."""
+    letters = "".join(argument[1:] for argument in arguments if argument.startswith("-"))
+    wanted = [argument for argument in arguments if not argument.startswith("-")]
+    inodes, types = "i" in letters, "T" in letters
+    heads = ["Inodes", "IUsed", "IFree", "IUse%"] if inodes else ["1024-blocks", "Used", "Available", "Capacity"]
+    rows = [["Filesystem", *(["Type"] if types else []), *heads, "Mounted on"]]
+    for mount in view.host.mounts:
+        if wanted and mount.point not in wanted:
+            continue
+        if inodes:
+            free = mount.inodes - mount.inodes_used
+            numbers = [str(mount.inodes), str(mount.inodes_used), str(free), _percent(mount.inodes_used, mount.inodes)]
+        else:
+            usable = mount.used + mount.available
+            numbers = [str(mount.total), str(mount.used), str(mount.available), _percent(mount.used, usable)]
+        rows.append([mount.device, *([mount.kind] if types else []), *numbers, mount.point])
+    return Answer("".join(_aligned(row, rows, left=2 if types else 1) for row in rows))
+
+
+def _aligned(row: list[str], rows: list[list[str]], left: int) -> str:
+    """One line of df's table: the first `left` columns to the left, the last as it is, the others to the right."""
+    widths = [max(len(other[column]) for other in rows) for column in range(len(row) - 1)]
+    widths[0] = max(widths[0], 14)
+    cells = [cell.ljust(widths[at]) if at < left else cell.rjust(widths[at]) for at, cell in enumerate(row[:-1])]
+    return " ".join([*cells, row[-1]]) + "\n"
+
+
+def _percent(used: int, usable: int) -> str:
+    return f"{-(-used * 100 // usable)}%" if usable else "-"
+
+
+def timedatectl(view: NodeView, arguments: list[str]) -> Answer:
+    synced = "yes" if abs(view.host.clock_offset_s) < 1 else "no"
+    if arguments[:1] == ["show"]:
+        return Answer(f"Timezone=Etc/UTC\nLocalRTC=no\nCanNTP=yes\nNTP=yes\nNTPSynchronized={synced}\n")
+    return Answer(f"System clock synchronized: {synced}\n              NTP service: active\n")
+
+
 def chronyc(view: NodeView, arguments: list[str]) -> Answer:
     if "tracking" not in arguments:
         return Answer("501 Not authorised\n", code=1)
-    offset = seeds.number(900, "chrony", *view.vm.hardware) / 1e8
+    offset = view.host.clock_offset_s
     return Answer(
         "Reference ID    : 50484330 (PHC0)\nStratum         : 1\n"
         "Ref time (UTC)  : Wed Dec 02 08:00:00 2026\n"

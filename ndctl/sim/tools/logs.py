@@ -72,6 +72,8 @@ def dmesg(view: NodeView, arguments: list[str]) -> Answer:
 def unit_state(view: NodeView, unit: str) -> tuple[str, int]:
     """What `systemctl is-active` prints, and its exit status."""
     name = unit if "." in unit else unit + ".service"
+    if name in view.host.failed_units:
+        return "failed", 3
     if name == "nvidia-imex.service":
         return ("active", 0) if view.shape.imex and view.imex_running else ("inactive", 3)
     if name == "nvidia-fabricmanager.service":
@@ -82,20 +84,24 @@ def unit_state(view: NodeView, unit: str) -> tuple[str, int]:
 
 def systemctl(view: NodeView, arguments: list[str]) -> Answer:
     words = [argument for argument in arguments if not argument.startswith("-")]
+    failed = dict(view.host.failed_units)
+    if view.shape.imex and not view.imex_running:
+        failed["nvidia-imex.service"] = "NVIDIA IMEX service"
     if "--failed" in arguments or words[:1] == ["list-units"]:
-        failed = [] if not view.shape.imex or view.imex_running else ["nvidia-imex.service"]
-        if "--no-legend" in arguments or ("--plain" in arguments and "--no-legend" in arguments):
-            return Answer("".join(f"{unit} loaded failed failed NVIDIA IMEX service\n" for unit in failed))
+        width = max(map(len, failed), default=0)
+        if "--no-legend" in arguments:
+            mark = "" if "--plain" in arguments else "● "
+            lines = [f"{mark}{unit:<{width}} loaded failed failed {what}\n" for unit, what in failed.items()]
+            return Answer("".join(lines))
         text = "  UNIT LOAD ACTIVE SUB DESCRIPTION\n" if not failed else ""
         if failed:
-            text = "  UNIT                LOAD   ACTIVE SUB    DESCRIPTION\n"
-            text += "".join(f"● {unit} loaded failed failed NVIDIA IMEX service\n" for unit in failed)
+            text = f"  {'UNIT':<{width}} LOAD   ACTIVE SUB    DESCRIPTION\n"
+            text += "".join(f"● {unit:<{width}} loaded failed failed {what}\n" for unit, what in failed.items())
         return Answer(text + f"\n{len(failed)} loaded units listed.\n")
     if words[:1] == ["is-active"]:
         states = [unit_state(view, unit) for unit in words[1:]]
         code = max((code for _, code in states), default=1)
         return Answer("".join(f"{state}\n" for state, _ in states), code=0 if any(c == 0 for _, c in states) else code)
     if words[:1] == ["is-system-running"]:
-        running = not view.shape.imex or view.imex_running
-        return Answer("running\n" if running else "degraded\n", code=0 if running else 1)
+        return Answer("degraded\n" if failed else "running\n", code=1 if failed else 0)
     return Answer(err=f"Unknown command verb {words[0] if words else ''}.\n", code=1)

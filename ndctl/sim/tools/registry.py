@@ -33,6 +33,8 @@ TOOLS: Mapping[str, Tool] = {
     "numactl": _timeless(host.numactl),
     "nvme": _timeless(host.nvme),
     "chronyc": _timeless(host.chronyc),
+    "timedatectl": _timeless(host.timedatectl),
+    "df": _timeless(host.df),
     "curl": _timeless(host.imds),
     "dcgmi": _timeless(dcgm.answer),
 }

@@ -89,6 +89,40 @@ def fault_lines(fault: Fault, view: NodeView) -> Iterator[LogLine]:
         case "port-down":
             port = next((port for port in view.ports if port.device == fault["port"]), view.ports[0])
             yield LogLine(at, f"mlx5_core {port.pci}: Port: 1 Link DOWN")
+        case "ro-mount" | "oom-killed" | "d-state":
+            for delay, text in enumerate(_host_lines(fault, view)):
+                yield LogLine(at + delay / 1000, text)
+
+
+def _host_lines(fault: Fault, view: NodeView) -> list[str]:
+    match fault.kind:
+        case "oom-killed":
+            name, pid = fault["name"], 30_417
+            return [
+                f"{name} invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, "
+                "oom_score_adj=0",
+                "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,"
+                f"mems_allowed=0-{view.shape.numa_nodes - 1},global_oom,"
+                f"task_memcg=/user.slice/user-1000.slice,task={name},pid={pid},uid=1000",
+                f"Out of memory: Killed process {pid} ({name}) total-vm:901775360kB, anon-rss:880033012kB, "
+                "file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:1722348kB oom_score_adj:0",
+            ]
+        case "ro-mount":
+            mount = next((one for one in view.host.mounts if one.point == fault["mount"]), view.host.mounts[0])
+            device = mount.device.removeprefix("/dev/")
+            if mount.kind != "ext4":
+                return []
+            return [
+                f"EXT4-fs error (device {device}): ext4_journal_check_start:84: comm systemd-journal: "
+                "Detected aborted journal",
+                f"EXT4-fs ({device}): Remounting filesystem read-only",
+            ]
+    return [
+        f"INFO: task {fault['name']}:31337 blocked for more than 122 seconds.",
+        "      Tainted: G           OE      6.17.0-1005-azure-nvidia #5-Ubuntu",
+        '"echo 0 > /proc/sys/kernel/hung_task_timeout_secs" disables this message.',
+        f"task:{fault['name']:<15} state:D stack:0     pid:31337 tgid:31337 ppid:1      flags:0x00000000",
+    ]
 
 
 def _sympathetic(at: float, gpu: Gpu, view: NodeView) -> LogLine:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ndctl.sim.faults import Fault
 from ndctl.sim.world import seeds
+from ndctl.sim.world.host import HostState, build_host
 from ndctl.sim.world.kernel_log import boot_lines, fault_lines
 from ndctl.sim.world.parts import COUNTERS, HW_COUNTERS, IDLE_GROWTH, Fabric, Gpu, Link, LogLine, Peer, Port, Process
 from ndctl.sim.world.shape import Shape
@@ -30,6 +31,7 @@ class NodeView:
     rack_mates: Sequence[VM]
     log: list[LogLine]
     booted: float
+    host: HostState
     imex_running: bool = True
     speed: float = 1.0  # share of healthy NCCL bandwidth
     hangs: frozenset[str] = field(default_factory=frozenset)
@@ -62,7 +64,8 @@ def build_view(vm: VM, shape: Shape, mates: Sequence[VM], faults: Sequence[Fault
     if seeds.number(3, "an0", *vm.hardware) == 0 or not shape.arm:
         ports.append(_ethernet_port(vm, len(shape.ports)))
     booted = vm.created - BOOT_HEAD_START_S if vm.boots == 1 else vm.created
-    view = NodeView(vm, shape, gpus, ports, [], mates, [], booted)
+    host = build_host(vm, shape, DRIVER_VERSION, CUDA_VERSION, KERNEL_RELEASE, own)
+    view = NodeView(vm, shape, gpus, ports, [], mates, [], booted, host)
     for fault in own:
         _apply(fault, view)
     if shape.imex:
