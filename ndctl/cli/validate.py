@@ -51,7 +51,19 @@ def validate(
         Level, typer.Option("--level", help="quick: passive, safe beside jobs. standard: and short active tests.")
     ] = Level.STANDARD,
     output: Annotated[Format, typer.Option("-o", "--output", help="How the answer is printed.")] = Format.TABLE,
-    force: Annotated[bool, typer.Option("--force", help="Run active tests although GPUs are in use.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Run active tests on nodes that are in use, too.")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            "--budget",
+            help="Time for each rack's active tests, e.g. 15m: what has found most per minute first; the rest is left "
+            "out, and said.",
+        ),
+    ] = None,
+    max_nodes_under_test: Annotated[
+        int | None,
+        typer.Option("--max-nodes-under-test", min=1, help="Nodes of the whole run under active test at one time."),
+    ] = None,
     fanout: Annotated[int, typer.Option("--fanout", min=1, max=512, help="Nodes asked at once.")] = 64,
     record: Annotated[
         Path | None, typer.Option("--record", help="File that keeps the run. [default: the state directory]")
@@ -68,6 +80,7 @@ def validate(
     from ndctl.cli.output import emit, note, show_run
     from ndctl.report.json_text import run_json
     from ndctl.report.junit import run_junit
+    from ndctl.workflow.budget import parse_budget
     from ndctl.workflow.select import parse_nodes, parse_numbers
     from ndctl.workflow.validate import Request, validate_inventories
 
@@ -81,6 +94,8 @@ def validate(
         fanout=fanout,
         record=record,
         relearn_host_keys=relearn_host_keys,
+        max_nodes_under_test=max_nodes_under_test,
+        budget_s=parse_budget(budget) if budget is not None else None,
     )
     run = validate_inventories(request, on_event=note)
     if output is Format.JSON:

@@ -42,6 +42,7 @@ def run_lines(run: Run, *, verbose: bool = False) -> Iterator[Line]:
         yield Line("interrupted: this answer holds what was gathered so far", "bold magenta")
     for rack in sorted(run.racks, key=lambda rack: _WORST_LAST.index(rack.verdict)):
         yield from _rack_lines(rack, run, verbose)
+    yield from _remarks(run)
     commands = next_commands(run)
     for position, command in enumerate(commands):
         code = f"   exit {run.exit_code}" if run.exit_code and position == len(commands) - 1 else ""
@@ -68,6 +69,17 @@ def _names(racks: list[RackResult], run: Run) -> str:
         return node_set(rack.name for rack in racks)
     by_cluster = groupby(sorted(racks, key=lambda rack: rack.cluster), key=lambda rack: rack.cluster)
     return ", ".join(f"{cluster} {node_set(rack.name for rack in own)}" for cluster, own in by_cluster)
+
+
+def _remarks(run: Run) -> Iterator[Line]:
+    """What was left out or forced, also of racks that are fine: one line for all racks of which it is said."""
+    said: dict[str, list[RackResult]] = {}
+    for rack in run.racks:
+        remarks = rack.facts.get("remarks")
+        for remark in remarks if isinstance(remarks, list | tuple) else ():
+            said.setdefault(str(remark), []).append(rack)
+    for remark, racks in said.items():
+        yield Line(f"note: {_names(racks, run)}: {remark}", "yellow", hang=6)
 
 
 def _rack_lines(rack: RackResult, run: Run, verbose: bool) -> Iterator[Line]:

@@ -67,6 +67,7 @@ def judged(one: Gathered, rack: Rack) -> RackResult:
         active_required=active.required if active else (),
         disabled=disabled_checks(one.loaded, one.today),
         seconds=one.seconds.get(rack.name, 0.0),
+        remarks=active.remarks if active else (),
     )
 
 

@@ -28,11 +28,13 @@ def judge_rack(
     active_required: Sequence[str] = (),
     disabled: Mapping[str, str] | None = None,
     seconds: float = 0.0,
+    remarks: Sequence[str] = (),
 ) -> RackResult:
     """The rack's result.
 
     active: findings of jobs that ran over the rack; `active_required` are the ids such a level must have
     disabled: check id -> reason; such a check is shown as skipped and is not asked of the rack
+    remarks: what the answer must say beside its findings; they end in its facts
     """
     disabled = disabled or {}
     in_force = [check for check in checks if check.id not in disabled]
@@ -57,7 +59,7 @@ def judge_rack(
         findings=tuple(findings),
         usable_nodes=usable(nodes),
         expected_nodes=rack.expected_nodes,
-        facts=rack_facts(view, findings, profile),
+        facts={**rack_facts(view, findings, profile), **({"remarks": list(remarks)} if remarks else {})},
         seconds=seconds,
     )
 

@@ -41,7 +41,11 @@ RACKS_AT_ONCE = 16  # racks whose active tests run side by side
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to validate. `racks`/`nodes` None means all."""
+    """What to validate. `racks`/`nodes` None means all.
+
+    max_nodes_under_test: how many nodes of the whole run may be under active test at one time; None: no limit
+    budget_s:             seconds for each rack's active tests, which are then ordered by what they found before
+    """
 
     paths: tuple[Path, ...]
     racks: frozenset[int] | None = None
@@ -52,6 +56,8 @@ class Request:
     fanout: int = 64
     record: Path | None = None
     relearn_host_keys: bool = False
+    max_nodes_under_test: int | None = None
+    budget_s: float | None = None
 
 
 def validate_inventories(
@@ -226,6 +232,7 @@ def _gather(
     if request.level is Level.QUICK:
         return
     from ndctl.workflow.active import ActiveTests
+    from ndctl.workflow.bounds import NodeBound
 
     tests = ActiveTests(
         transport,
@@ -237,6 +244,9 @@ def _gather(
         token=run_id.replace(":", "-"),
         disabled=frozenset(disabled_checks(one.loaded, one.today)),
         on_event=on_event,
+        bound=NodeBound(request.max_nodes_under_test),
+        budget_s=request.budget_s,
+        past=store.found_per_check() if request.budget_s is not None else None,
     )
 
     def test(rack: Rack) -> None:

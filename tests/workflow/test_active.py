@@ -272,13 +272,32 @@ def test_an_isolation_that_cannot_go_on_says_why(rig: Rig) -> None:
         (rig.nodes.root(node) / "run" / "lock" / "ndctl-active-test").unlink()
 
 
-def test_gpus_in_use_keep_the_tests_away_unless_forced(rig: Rig) -> None:
+def test_a_node_in_use_is_left_out_and_the_others_are_tested(rig: Rig) -> None:
     (rig.nodes.home(rig.nodes.nodes[2]) / "apps").write_text("GPU-1, 4711, /usr/bin/python3\nGPU-2, 4711, x\n")
     result = rig.run()
-    assert [(f.check, f.status) for f in result.findings] == [(NCCL_CHECK, Status.SKIP)]
-    assert "rack01-n03" in result.findings[0].message and "4711" in result.findings[0].message
-    assert rig.runs == [] and not result.ran
-    assert rig.run(force=True).findings[0].status is Status.PASS
+    left = [f for f in result.findings if f.status is Status.SKIP]
+    assert [(f.check, f.node) for f in left] == [(f"{NCCL_CHECK}.left-out", "rack01-n03")]
+    assert "python3 4711" in left[0].message or "x 4711" in left[0].message
+    assert rig.runs == [7]
+    assert [f.status for f in result.findings if f.check == NCCL_CHECK] == [Status.PASS]
+    assert rig.left() == []
+
+
+def test_force_tests_nodes_in_use_and_says_so(rig: Rig) -> None:
+    (rig.nodes.home(rig.nodes.nodes[2]) / "apps").write_text("GPU-1, 4711, /usr/bin/python3\n")
+    result = rig.run(force=True)
+    assert rig.runs == [8] and result.findings[0].status is Status.PASS
+    assert result.remarks == ["rack01-n03 was tested all the same (--force): its GPUs are in use: python3 4711"]
+    assert any("--force" in event.message for event in rig.events)
+
+
+def test_where_all_nodes_are_in_use_nothing_runs(rig: Rig) -> None:
+    for node in rig.nodes.nodes:
+        (rig.nodes.home(node) / "apps").write_text("GPU-1, 4711, /usr/bin/python3\n")
+    result = rig.run()
+    assert rig.runs == [] and not result.ran and rig.left() == []
+    assert {f.status for f in result.findings} == {Status.SKIP}
+    assert any(f.check == NCCL_CHECK and "python3 4711" in f.message for f in result.findings)
 
 
 def test_a_node_that_does_not_tell_is_left_out_and_unknown(rig: Rig) -> None:
