@@ -127,13 +127,13 @@ _TASKS = (
     "first=$(look); printf '%s\\n' \"$first\"; "
     "stuck=$(printf '%s\\n' \"$first\" | grep -E '\\) D ' | cut -d' ' -f1 | head -n 100); "
     '[ -n "$stuck" ] || exit 0; '
-    "more() { for p in $stuck; do grep -aH ctxt_switches \"$p/status\"; grep -aH '' \"$p/wchan\"; done 2>/dev/null; }; "
+    'more() { for p in $stuck; do grep -aH ctxt_switches "$p/status"; grep -aH \'\' "$p/wchan"; done 2>/dev/null; }; '
     f"more; sleep {SECOND_LOOK_S}; look; more; true"
 )
 HOST_TASKS = Command("host-tasks", _TASKS, timeout_s=SECOND_LOOK_S + 15, cap_bytes=400_000)
 _SMART = (
     "command -v nvme >/dev/null || exit 127; "
     'for c in "$NDCTL_SYSROOT"/sys/class/nvme/nvme*; do [ -e "$c/model" ] || continue; n=${c##*/}; '
-    'printf "== %s\\n" "$n"; timeout -k 1 5 nvme smart-log "/dev/$n" -o json 2>&1; done; true'
+    'printf "== %s %s\\n" "$n" "$(cat "$c/model")"; timeout -k 1 5 nvme smart-log "/dev/$n" -o json 2>&1; done; true'
 )
 HOST_SMART = Command("host-smart", _SMART, timeout_s=30, cap_bytes=200_000, root=True)

@@ -1,7 +1,7 @@
 """`nvme smart-log -o json` of several disks: what each says of its own health.
 
-The text holds a line `== NAME` before each disk's answer; an answer may be JSON (numbers as numbers or as text, the
-key `percent_used` or `percentage_used`) or nvme-cli's own table, or the words of a refusal.
+The text holds a line `== NAME MODEL` before each disk's answer; an answer may be JSON (numbers as numbers or as text,
+the key `percent_used` or `percentage_used`) or nvme-cli's own table, or the words of a refusal.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from ndctl.parse.loose_json import objects
 
-_DISK = re.compile(r"^== (?P<name>nvme\d{1,4}(?:n\d{1,4})?)\s*$", re.MULTILINE)
+_DISK = re.compile(r"^== (?P<name>nvme\d{1,4}(?:n\d{1,4})?)(?: (?P<model>[^\n]{0,80}))?$", re.MULTILINE)
 _TABLE = re.compile(r"^(?P<name>[A-Za-z][\w ]{2,60}?)\s*:\s*(?P<value>0x[0-9a-fA-F]+|[\d,.]+)\s*%?", re.MULTILINE)
 _NAMES = {
     "critical_warning": "critical_warning",
@@ -31,7 +31,7 @@ _NAMES = {
 class Smart:
     """None where the disk does not say. critical_warning is a mask; the others are counts or percent.
 
-    refusal: what was said instead of an answer, one line.
+    model: "" where the text does not name it. refusal: what was said instead of an answer, one line.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Smart:
     spare: int | None = None
     spare_threshold: int | None = None
     refusal: str = ""
+    model: str = ""
 
     @property
     def answered(self) -> bool:
@@ -57,15 +58,14 @@ def parse(text: str, stderr: str = "") -> SmartFacts:
     """Never raises. A text without `== NAME` is one disk without a name."""
     marks = list(_DISK.finditer(text))
     if not marks:
-        one = _smart("", text)
+        one = _smart("", "", text)
         return SmartFacts((one,) if one.answered else ())
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    return SmartFacts(
-        tuple(_smart(mark["name"], text[mark.end() : end]) for mark, end in zip(marks, ends, strict=True))
-    )
+    parts = [(mark, text[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
+    return SmartFacts(tuple(_smart(mark["name"], (mark["model"] or "").strip(), said) for mark, said in parts))
 
 
-def _smart(name: str, answer: str) -> Smart:
+def _smart(name: str, model: str, answer: str) -> Smart:
     values: dict[str, int] = {}
     for found in objects(answer):
         if isinstance(found.value, Mapping):
@@ -75,7 +75,7 @@ def _smart(name: str, answer: str) -> Smart:
         table = {m["name"].strip().lower().replace(" ", "_"): m["value"] for m in _TABLE.finditer(answer)}
         values = _figures(table)
     said = next((line.strip()[:160] for line in answer.split("\n") if line.strip()), "")
-    return Smart(name, **values, refusal="" if values else said or "it said nothing")
+    return Smart(name, **values, refusal="" if values else said or "it said nothing", model=model)
 
 
 def _figures(values: Mapping[str, Any]) -> dict[str, int]:

@@ -121,6 +121,10 @@ class Host(Strict):
     numa_nodes: Known[int] | None = None
     nvme_data_disks: Known[int]
     nvme_data_model: Known[str]  # substring of the data disks' model
+    free_fraction: Known[float] | None = None  # of a file system's space or inodes; less is a warning
+    clock_offset_s: Known[float] | None = None  # distance from NTP time; more is a warning
+    clock_offset_fail_s: Known[float] | None = None  # at or beyond it a failure
+    zombies: Known[int] | None = None  # dead processes nobody waits for; more is a warning
 
 
 class Profile(Strict):
