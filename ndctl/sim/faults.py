@@ -139,7 +139,7 @@ def _checked(kind: str, where: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("gpu", "link", "rack", "count", "clique", "limit", "retry_after"):
         if key in result:
             result[key] = int(result[key])
-    for key in ("factor", "per_second"):
+    for key in ("factor", "per_second", "share"):
         if key in result:
             result[key] = float(result[key])
     return result

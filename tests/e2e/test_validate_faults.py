@@ -81,6 +81,17 @@ CASES = [
         Verdict.DEGRADED,
         {("infiniband.counters", "rack01-n03")},
     ),
+    ("nvme-missing", {"node": "rack01-n12"}, Verdict.REJECTED, {("host.nvme.missing", "rack01-n12")}),
+    ("nvme-media-errors", {"node": "rack01-n12"}, Verdict.DEGRADED, {("host.smart.media-errors", "rack01-n12")}),
+    ("ro-mount", {"node": "rack01-n08"}, Verdict.REJECTED, {("host.mounts.read-only", "rack01-n08")}),
+    ("disk-full", {"node": "rack01-n08"}, Verdict.REJECTED, {("host.disk.full", "rack01-n08")}),
+    ("clock-skew", {"node": "rack01-n16"}, Verdict.DEGRADED, {("host.clock.offset", "rack01-n16")}),
+    ("failed-unit", {"node": "rack01-n16"}, Verdict.DEGRADED, {("host.units.failed", "rack01-n16")}),
+    ("d-state", {"node": "rack01-n14"}, Verdict.DEGRADED, {("host.tasks.stuck", "rack01-n14")}),
+    ("oom-killed", {"node": "rack01-n14"}, Verdict.DEGRADED, {("host.kernel.out-of-memory", "rack01-n14")}),
+    ("component-drift", {"node": "rack01-n10"}, Verdict.DEGRADED, {("host.components.differs", "rack01-n10")}),
+    ("setting-drift", {"node": "rack01-n10"}, Verdict.DEGRADED, {("host.settings.sysctl.differs", "rack01-n10")}),
+    ("cpus-offline", {"node": "rack01-n10"}, Verdict.REJECTED, {("host.numa.cpus-offline", "rack01-n10")}),
     ("node-down", {"node": "rack01-n18"}, Verdict.INCOMPLETE, {("host.reachable", "rack01-n18")}),
 ]
 
@@ -118,11 +129,11 @@ def test_a_hung_driver_costs_one_node_and_is_unknown(lab: Lab) -> None:
     assert len(run.racks[0].usable_nodes) == 17
 
 
-def test_gpus_in_use_keep_active_tests_away_unless_forced(lab: Lab) -> None:
+def test_gpus_in_use_keep_active_tests_away_from_their_node(lab: Lab) -> None:
     lab.faults.add("gpu-busy", node="rack01-n01")
     run = ask(lab, Level.STANDARD, frozenset({Group.NCCL, Group.GPU}))
-    skipped = [f for f in run.racks[0].findings if f.status is Status.SKIP and f.check == "nccl.all-reduce"]
-    assert len(skipped) == 1 and "rack01-n01" in skipped[0].message
+    skipped = [f for f in run.racks[0].findings if f.status is Status.SKIP and f.check == "nccl.all-reduce.left-out"]
+    assert [f.node for f in skipped] == ["rack01-n01"]
     assert run.racks[0].verdict is Verdict.INCOMPLETE
     assert run.exit_code == 8
 

@@ -25,7 +25,7 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
         yield from _port_files(port, view)
     yield "proc/sys/kernel/random/boot_id", vm.boot_id + "\n"
     yield "proc/uptime", f"{now - view.booted:.2f} {(now - view.booted) * shape.vcpus * 0.98:.2f}\n"
-    yield "proc/loadavg", "0.21 0.18 0.12 1/1893 20417\n"
+    yield "proc/loadavg", f"{view.schedulers.load:.2f} 0.18 0.12 1/1893 20417\n"
     free = shape.memory_kb - 21_400_000
     yield (
         "proc/meminfo",

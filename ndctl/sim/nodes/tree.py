@@ -57,7 +57,7 @@ class NodeTrees:
         """What a command on the node finds in its environment, and nothing of the machine's."""
         home = folder / "home"
         return {
-            "PATH": f"{self.bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "PATH": f"{folder}/bin:{self.bin}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": str(home),
             "USER": vm.admin_user,
             "LOGNAME": vm.admin_user,
@@ -116,11 +116,23 @@ class NodeTrees:
         hang.mkdir()
         for tool in view.hangs:
             _write(hang / tool, "")
+        self._install(view, folder)
         _write(folder / "tick", _tick(view))
         for key, (tool, arguments) in self._popular.items():
             answer = registry.answer(tool, view, list(arguments), now)
             if answer.keep and answer.code == 0 and not answer.err:
                 self._keep(folder, key, answer.out)
+
+    def _install(self, view: NodeView, folder: Path) -> None:
+        """The tools that only this node has, before all others on its PATH; kubectl is asked where it is configured."""
+        shutil.rmtree(folder / "bin", ignore_errors=True)
+        (folder / "bin").mkdir()
+        for tool in view.schedulers.tools:
+            scripts.link_tool(self.bin, folder / "bin" / tool)
+        config = folder / "home/.kube/config"
+        config.unlink(missing_ok=True)
+        if view.schedulers.kubernetes:
+            _write(config, "apiVersion: v1\nkind: Config\n")
 
     def _keep(self, folder: Path, key: str, text: str) -> None:
         path = folder / "answers" / key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ndctl.sim.tools import dcgm, host, imex, infiniband, logs, nvidia_smi
+from ndctl.sim.tools import dcgm, host, imex, infiniband, logs, nvidia_smi, schedulers
 from ndctl.sim.tools.answer import Answer, not_found
 from ndctl.sim.world.view import NodeView
 
@@ -39,9 +39,18 @@ TOOLS: Mapping[str, Tool] = {
     "dcgmi": _timeless(dcgm.answer),
 }
 
+# Not on every node: installed where the model says so.
+OPTIONAL_TOOLS: Mapping[str, Tool] = {
+    "scontrol": _timeless(schedulers.scontrol),
+    "squeue": _timeless(schedulers.squeue),
+    "kubectl": _timeless(schedulers.kubectl),
+}
+
 
 def answer(tool: str, view: NodeView, arguments: list[str], now: float) -> Answer:
     """What one command prints. On a machine without GPUs the GPU and InfiniBand tools are not installed."""
+    if tool in OPTIONAL_TOOLS and tool in view.schedulers.tools:
+        return OPTIONAL_TOOLS[tool](view, arguments, now)
     if tool not in TOOLS or (tool in ("nvidia-imex-ctl",) and not view.shape.imex):
         return not_found(tool)
     return TOOLS[tool](view, arguments, now)

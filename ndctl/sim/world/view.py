@@ -10,6 +10,7 @@ from ndctl.sim.world import seeds
 from ndctl.sim.world.host import HostState, build_host
 from ndctl.sim.world.kernel_log import boot_lines, fault_lines
 from ndctl.sim.world.parts import COUNTERS, HW_COUNTERS, IDLE_GROWTH, Fabric, Gpu, Link, LogLine, Peer, Port, Process
+from ndctl.sim.world.schedulers import Schedulers, build_schedulers
 from ndctl.sim.world.shape import Shape
 from ndctl.sim.world.vm import VM
 
@@ -32,6 +33,7 @@ class NodeView:
     log: list[LogLine]
     booted: float
     host: HostState
+    schedulers: Schedulers = field(default_factory=Schedulers)
     imex_running: bool = True
     speed: float = 1.0  # share of healthy NCCL bandwidth
     hangs: frozenset[str] = field(default_factory=frozenset)
@@ -66,6 +68,7 @@ def build_view(vm: VM, shape: Shape, mates: Sequence[VM], faults: Sequence[Fault
     booted = vm.created - BOOT_HEAD_START_S if vm.boots == 1 else vm.created
     host = build_host(vm, shape, DRIVER_VERSION, CUDA_VERSION, KERNEL_RELEASE, own)
     view = NodeView(vm, shape, gpus, ports, [], mates, [], booted, host)
+    view.schedulers = build_schedulers(own, shape.vcpus)
     for fault in own:
         _apply(fault, view)
     if shape.imex:
