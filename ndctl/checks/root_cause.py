@@ -47,6 +47,17 @@ def _same_rail(root: Finding, other: Finding) -> bool:
     return root.node != "" and root.node in other.subject.split() and _part(root.subject) in other.subject.split()
 
 
+def _names_the_other(root: Finding, other: Finding) -> bool:
+    """The same node, and the root's text names what the other is about: a disk, a process, a version."""
+    named = [word for word in (*other.subject.split()[-1:], str(other.value or "")) if len(word) > 2]
+    return _same_node(root, other) and any(word in f"{root.subject} {root.message}" for word in named)
+
+
+def _of(subject: str) -> Near:
+    """The same node, and the other is about a part whose name holds this."""
+    return lambda root, other: _same_node(root, other) and subject in other.subject.lower()
+
+
 def _about_the_missing(root: Finding, other: Finding) -> bool:
     """The same node, and either the part's own address or a mere count of GPUs that comes out short.
 
@@ -132,6 +143,24 @@ RULES: tuple[Rule, ...] = (
         (Status.FAIL, Status.WARN),
     ),
     Rule(_MEMORY_HEALTH, ("nccl.",), _in_the_launch),
+    # One fault of the machine, told of by its present state and by the kernel's log.
+    Rule(("host.numa.cpus-offline",), ("host.identity",), _of("vcpus")),
+    Rule(("host.mounts.read-only",), ("host.kernel.read-only", "host.kernel.filesystem"), _names_the_other),
+    Rule(
+        ("host.nvme",),
+        ("host.kernel.nvme", "host.kernel.disk-error", "host.mounts.missing", "host.smart.no-answer"),
+        _same_node,
+    ),
+    Rule(("gpu.driver",), ("host.tasks.stuck", "host.kernel.hung-task"), _of("nvidia"), _FAIL_OR_UNKNOWN),
+    Rule(("host.tasks.stuck",), ("host.kernel.hung-task",), _names_the_other, (Status.FAIL, Status.WARN)),
+    Rule(("gpu.xid",), ("host.kernel",), _silent_there, (Status.UNKNOWN,)),
+    Rule(("nvlink.imex",), ("host.units",), _of("nvidia-imex")),
+    Rule(
+        ("host.components.differs",),
+        ("gpu.identity.mixed", "host.identity.kernel"),
+        _names_the_other,
+        (Status.FAIL, Status.WARN),
+    ),
     # Who was located as the culprit of a collective explains what the whole rack showed.
     Rule(_NCCL_CULPRITS, _NCCL_SYMPTOMS, _in_the_launch, (Status.FAIL, Status.WARN)),
 )

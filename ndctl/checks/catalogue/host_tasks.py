@@ -60,7 +60,8 @@ def _stuck(answer: NodeAnswer, facts: TaskFacts, task: Task) -> Finding:
         status=Status.WARN,
         subject=f"{task.name} ({task.pid})",
         node=answer.node.name,
-        value=round(facts.between_s, 1),
+        # The looks are that far apart by the node's own clock of uptime, where that one runs.
+        value=round(facts.between_s, 1) or float(asked.SECOND_LOOK_S),
         unit="s at least",
         expected=f"under {asked.SECOND_LOOK_S} s",
         source="/proc/PID/stat: state D at two looks, and never scheduled in between",
