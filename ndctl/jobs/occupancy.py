@@ -78,7 +78,7 @@ def _slurm(result: CommandResult | None) -> Occupancy | None:
     facts = parse_slurm(result.stdout, result.stderr)
     if not facts.nodes and (facts.not_found or facts.not_configured):
         return None
-    if result.timed_out or result.exit_code != 0 or not facts.nodes:
+    if result.timed_out or result.truncated or result.exit_code != 0 or not facts.nodes:
         why = "no answer in time" if result.timed_out else next(iter(facts.problems), "no answer")
         return Occupancy(Use.UNTOLD, f"Slurm does not tell whether it is in use ({why})")
     for node in facts.nodes:
