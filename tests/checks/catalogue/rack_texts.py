@@ -14,6 +14,7 @@ from ndctl.model.status import Status
 from ndctl.profiles import load
 from ndctl.profiles.schema import Profile
 from ndctl.workflow.judge_rack import judge_rack
+from tests.checks.catalogue.host_texts import healthy_host
 
 GB300 = load("gb300")
 BUSES = ("0008:01:00", "0009:01:00", "0018:01:00", "0019:01:00")
@@ -185,6 +186,7 @@ def healthy(nodes: Sequence[Node]) -> dict[Node, dict[str, str | CommandResult]]
             "kernel-log": QUIET_LOG,
             "ib-counters-after": counters(),
             "nvlink-errors-after": "",
+            **healthy_host(),
         }
         for one in nodes
     }
