@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PARTS = ("startup", "isolation", "fanout")
+PARTS = ("startup", "quick_cost", "isolation", "fanout")
 
 
 def main() -> int:
