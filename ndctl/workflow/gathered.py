@@ -37,6 +37,7 @@ class Gathered:
     answers: dict[Node, NodeAnswer] = field(default_factory=dict)
     active: dict[str, ActiveResult] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    client: str = ""  # what was wrong with the machine ndctl runs on while it asked
 
 
 def merged(before: NodeAnswer | None, later: NodeAnswer) -> NodeAnswer:
@@ -68,6 +69,7 @@ def judged(one: Gathered, rack: Rack) -> RackResult:
         disabled=disabled_checks(one.loaded, one.today),
         seconds=one.seconds.get(rack.name, 0.0),
         remarks=active.remarks if active else (),
+        client=one.client,
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from ndctl.checks.base import Check, RackView
 from ndctl.checks.registry import catalogue
 from ndctl.checks.root_cause import attribute
+from ndctl.checks.slow_answers import explain_slow_answers
 from ndctl.checks.summary import rack_facts
 from ndctl.checks.verdict import belongs, node_result, presence, rack_verdict, reachability, usable
 from ndctl.model.answers import NodeAnswer
@@ -29,12 +31,14 @@ def judge_rack(
     disabled: Mapping[str, str] | None = None,
     seconds: float = 0.0,
     remarks: Sequence[str] = (),
+    client: str = "",
 ) -> RackResult:
     """The rack's result.
 
     active: findings of jobs that ran over the rack; `active_required` are the ids such a level must have
     disabled: check id -> reason; such a check is shown as skipped and is not asked of the rack
     remarks: what the answer must say beside its findings; they end in its facts
+    client: what is wrong with the machine ndctl runs on, by which answers come late
     """
     disabled = disabled or {}
     in_force = [check for check in checks if check.id not in disabled]
@@ -47,7 +51,7 @@ def judge_rack(
     for check in in_force:
         findings += _said_by(check, view, profile)
     findings += [f for f in active if not any(belongs(f.check, check) for check in disabled)]
-    findings = attribute(findings)
+    findings = attribute(explain_slow_answers(findings, answers, client))
     nodes = [node_result(node, answers.get(node), findings) for node in rack.nodes]
     required = [check.id for check in checks if check.required] + list(active_required)
     verdict = rack_verdict(findings, nodes, rack.expected_nodes, required, tuple(disabled))
@@ -59,9 +63,14 @@ def judge_rack(
         findings=tuple(findings),
         usable_nodes=usable(nodes),
         expected_nodes=rack.expected_nodes,
-        facts={**rack_facts(view, findings, profile), **({"remarks": list(remarks)} if remarks else {})},
+        facts=rack_facts(view, findings, profile) | _told({"remarks": list(remarks), "client": client}),
         seconds=seconds,
     )
+
+
+def _told(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that say something."""
+    return {key: value for key, value in facts.items() if value}
 
 
 def _meant(check: str, checks: Sequence[Check]) -> bool:

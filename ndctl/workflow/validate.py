@@ -28,6 +28,7 @@ from ndctl.model.findings import Finding, RackResult, Run
 from ndctl.model.places import Cluster, Rack, rack_name
 from ndctl.model.status import Group, Level, Status, Verdict
 from ndctl.record.store import Store
+from ndctl.workflow.client_load import client_trouble
 from ndctl.workflow.gathered import Gathered, disabled_checks, judge, judged, measurements, merged
 from ndctl.workflow.known_checks import refuse_wrongly_disabled
 from ndctl.workflow.select import select
@@ -227,6 +228,7 @@ def _gather(
             )
 
     transport.collect(dict.fromkeys(one.cluster.nodes, commands), keep)
+    one.client = client_trouble()
     for rack in one.cluster.racks:
         one.seconds[rack.name] = time.monotonic() - begun
     if request.level is Level.QUICK:
