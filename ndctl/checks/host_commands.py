@@ -72,7 +72,6 @@ COMMAND_LINE = "proc/cmdline"
 NVIDIA_PARAMETERS = "proc/driver/nvidia/params"
 COMPONENTS = "opt/azurehpc/component_versions.txt"
 MOUNTS = "proc/mounts"
-# The longest, and the one that grows with containers, stands last: a cut costs nothing else.
 _FILES = (
     NUMA_ONLINE,
     NUMA_POSSIBLE,
@@ -86,11 +85,13 @@ _FILES = (
     *SETTING_FILES,
     NVIDIA_PARAMETERS,
     COMPONENTS,
-    MOUNTS,
 )
+# Of the mounts only those of disks: containers bring thousands of others.
+_DISK_MOUNTS = "^/dev/|^[^ ]+ / |^[^ ]+ [^ ]+ (zfs|btrfs) "
 HOST_FILES = Command(
     "host-files",
-    f"cd \"$NDCTL_SYSROOT/\" && grep -aH '' {' '.join(_FILES)}",
+    # The last word proves that nothing broke off: what is not there can then be told from what was not reached.
+    f"cd \"$NDCTL_SYSROOT/\" || exit 3; grep -aH '' {' '.join(_FILES)}; grep -aHE '{_DISK_MOUNTS}' {MOUNTS}; echo end",
     timeout_s=15,
     cap_bytes=1_000_000,
     order=-15,
@@ -134,6 +135,7 @@ HOST_TASKS = Command("host-tasks", _TASKS, timeout_s=SECOND_LOOK_S + 15, cap_byt
 _SMART = (
     "command -v nvme >/dev/null || exit 127; "
     'for c in "$NDCTL_SYSROOT"/sys/class/nvme/nvme*; do [ -e "$c/model" ] || continue; n=${c##*/}; '
-    'printf "== %s %s\\n" "$n" "$(cat "$c/model")"; timeout -k 1 5 nvme smart-log "/dev/$n" -o json 2>&1; done; true'
+    'printf "== %s %s\\n" "$n" "$(cat "$c/model")"; timeout -k 1 5 nvme smart-log "/dev/$n" -o json 2>&1; done; '
+    'echo "== end"'
 )
 HOST_SMART = Command("host-smart", _SMART, timeout_s=30, cap_bytes=200_000, root=True)

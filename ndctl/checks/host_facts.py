@@ -26,9 +26,7 @@ def _parsed(text: str, stderr: str) -> HostFiles:
 def files_of(answer: NodeAnswer) -> HostFiles:
     """The host's files of an answer that `unusable` finds nothing wrong with."""
     result = answer.results[host_commands.HOST_FILES.id]
-    text = result.stdout
-    # A cut takes the last line in its middle: half a number is another number.
-    return _parsed(text.rpartition("\n")[0] if result.truncated else text, result.stderr)
+    return _parsed(result.stdout, result.stderr)
 
 
 def gathered(check: str, view: RackView, *wanted: str) -> tuple[dict[str, tuple[NodeAnswer, HostFiles]], list[Finding]]:
@@ -47,6 +45,10 @@ def gathered(check: str, view: RackView, *wanted: str) -> tuple[dict[str, tuple[
             findings.append(missing)
             continue
         files = files_of(answer)
+        if not files.complete:
+            why = "the listing broke off before its end"
+            findings.append(silent(check, answer, host_commands.HOST_FILES, "files", why))
+            continue
         if wanted and not any(files.files.get(path) for path in wanted):
             findings.append(silent(check, answer, host_commands.HOST_FILES, wanted[0], why_not(files, wanted)))
             continue

@@ -17,12 +17,14 @@ class HostFiles:
     """files: path without its leading "/" -> its lines; a file that is empty has no entry.
 
     absent: paths that are not there, patterns included that fit nothing; refused: path -> why it could not be read.
+    complete: the text has its last word, a line `end`.
     unknown_fields: lines of another shape, the first few.
     """
 
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     absent: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = False
     unknown_fields: tuple[str, ...] = ()
 
     def first(self, path: str) -> str:
@@ -41,10 +43,13 @@ def parse(text: str, stderr: str = "") -> HostFiles:
     """Never raises. What the shell said of files that are not there may stand in `stderr` or in the text."""
     files: dict[str, list[str]] = {}
     strange: list[str] = []
+    complete = False
     for line in text.split("\n")[:_MOST]:
         match = _LINE.match(line.rstrip("\r"))
         if match:
             files.setdefault(match["path"].lstrip("/"), []).append(match["text"])
+        elif line.strip() == "end":
+            complete = True
         elif line.strip() and not _ERROR.search(line) and len(strange) < 5:
             strange.append(line.strip()[:120])
     errors = [(match["path"].lstrip("/"), match["why"].strip()) for match in _ERROR.finditer(f"{text}\n{stderr}")]
@@ -52,6 +57,7 @@ def parse(text: str, stderr: str = "") -> HostFiles:
         files={path: tuple(lines) for path, lines in files.items()},
         absent=frozenset(path for path, why in errors if why.startswith(_ABSENT)),
         refused={path: why for path, why in errors if not why.startswith(_ABSENT)},
+        complete=complete,
         unknown_fields=tuple(strange),
     )
 

@@ -45,24 +45,30 @@ class Smart:
 
     @property
     def answered(self) -> bool:
-        return self.critical_warning is not None or self.media_errors is not None
+        return self.critical_warning is not None and self.media_errors is not None
 
 
 @dataclass(frozen=True, slots=True)
 class SmartFacts:
+    """complete: the text has its last word, `== end`."""
+
     disks: tuple[Smart, ...] = ()
+    complete: bool = False
     unknown_fields: tuple[str, ...] = ()
 
 
 def parse(text: str, stderr: str = "") -> SmartFacts:
     """Never raises. A text without `== NAME` is one disk without a name."""
+    text, end, _ = text.partition("\n== end")
     marks = list(_DISK.finditer(text))
     if not marks:
         one = _smart("", "", text)
-        return SmartFacts((one,) if one.answered else ())
+        return SmartFacts((one,) if one.answered else (), bool(end))
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    parts = [(mark, text[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
-    return SmartFacts(tuple(_smart(mark["name"], (mark["model"] or "").strip(), said) for mark, said in parts))
+    parts = [(mark, text[mark.end() : until]) for mark, until in zip(marks, ends, strict=True)]
+    return SmartFacts(
+        tuple(_smart(mark["name"], (mark["model"] or "").strip(), said) for mark, said in parts), bool(end)
+    )
 
 
 def _smart(name: str, model: str, answer: str) -> Smart:

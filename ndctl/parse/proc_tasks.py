@@ -63,6 +63,7 @@ class TaskFacts:
             for task in self.looks[-1].tasks
             if task.state == "D"
             and (before := earlier.get((task.pid, task.started))) is not None
+            and before.switches is not None
             and before.switches == task.switches
         )
 

@@ -68,6 +68,8 @@ def _judged(answer: NodeAnswer, facts: ClockFacts, profile: Profile) -> list[Fin
         ]
     if facts.synced is None:
         return [_said(answer, Status.UNKNOWN, _ID, f"{facts.tool} does not say whether the clock is synchronised")]
+    if facts.tool == "chrony" and offset is None:
+        return [_said(answer, Status.UNKNOWN, _ID, "chrony does not say how far off the clock is")]
     by = f"from {facts.reference}" if facts.reference else f"says {facts.tool}"
     how_far = f", {1e6 * offset:.0f} µs off" if offset is not None else ""
     finding = _said(answer, Status.PASS, _ID, f"the clock is synchronised {by}{how_far}")

@@ -40,12 +40,17 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
         # XFS makes inodes out of free space: where one is short the other is, and one finding is enough.
         finding = finding or _inodes(answer, one, profile)
         findings += [finding] if finding else []
-    if not any(one.available is not None for one in judged):
-        findings.append(silent(_ID, answer, asked.HOST_DISK, "file systems", "df listed none"))
+    root = next((one for one in judged if one.point == "/"), None)
+    if root is None or root.available is None:
+        findings.append(silent(_ID, answer, asked.HOST_DISK, "/", "df does not list the space of /"))
+    elif not any(one.inodes is not None for one in judged) and not findings:
+        findings.append(silent(_ID, answer, asked.HOST_DISK, "inodes", "df -i lists none"))
     return findings or [_fine(answer, judged, profile)]
 
 
 def _counts(one: FileSystem) -> bool:
+    if one.point == "/":
+        return True
     if _NOT_JUDGED.match(one.kind) or _FOREIGN.match(one.point) or one.device.startswith("/dev/loop"):
         return False
     return one.kind != "tmpfs" or one.point in ("/dev/shm", "/run", "/tmp", "/var/tmp")

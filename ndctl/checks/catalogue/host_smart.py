@@ -35,13 +35,16 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     missing = unusable(_ID, answer, asked.HOST_SMART)
     if missing or result is None:
         return [missing] if missing else []
-    disks = nvme_smart.parse(result.stdout, result.stderr).disks
+    facts = nvme_smart.parse(result.stdout, result.stderr)
+    disks = facts.disks
     told = [disk for disk in disks if disk.answered]
-    if not told:
+    if not told and facts.complete:
         why = next((f"{disk.name}: {disk.refusal}" for disk in disks if disk.refusal), "no disk was asked")
         return [_skip(answer, f"no disk tells of its health: {why}")]
     findings = [finding for disk in told for finding in _judged(answer, disk)]
     findings += [_mute(answer, disk) for disk in disks if not disk.answered and _is_data(disk, profile)]
+    if not facts.complete:
+        findings.append(_broke_off(answer))
     return findings or [
         Finding(
             check=_ID,
@@ -59,6 +62,17 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
 
 def _is_data(disk: Smart, profile: Profile) -> bool:
     return profile.host.nvme_data_model.value.lower() in disk.model.lower()
+
+
+def _broke_off(answer: NodeAnswer) -> Finding:
+    return Finding(
+        check=_ID,
+        status=Status.UNKNOWN,
+        subject="NVMe disks",
+        node=answer.node.name,
+        message="the answer broke off before its end: not every disk was asked",
+        evidence=evidence(answer, asked.HOST_SMART),
+    )
 
 
 def _mute(answer: NodeAnswer, disk: Smart) -> Finding:

@@ -34,6 +34,9 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             findings.append(silent(_ID, answer, asked.HOST_TASKS, "tasks", "/proc lists none"))
         elif not facts.sees_all:
             findings.append(silent(_ID, answer, asked.HOST_TASKS, "tasks", "/proc hides those of others (hidepid)"))
+        elif len(facts.looks) == 1 and any(task.state == "D" for task in facts.looks[0].tasks):
+            why = "tasks were in state D, and the second look is missing"
+            findings.append(silent(_ID, answer, asked.HOST_TASKS, "tasks", why))
         else:
             told[node.name] = (answer, facts)
     usual = _by_design(told)

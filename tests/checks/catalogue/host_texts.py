@@ -82,7 +82,7 @@ def files(
     versions = json.dumps(COMPONENTS, indent=2) if components is None else components
     lines += [f"opt/azurehpc/component_versions.txt:{line}" for line in versions.splitlines()]
     lines += [f"proc/mounts:{line}" for line in mounts]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\nend\n"
 
 
 def smart(index: int, **changes: int) -> str:
@@ -99,7 +99,7 @@ REFUSED = (
 
 def smarts(**changes: int) -> str:
     """Four disks, the second with the changes; the accelerator refuses."""
-    return REFUSED + "".join(smart(index, **(changes if index == 2 else {})) for index in range(1, 5))
+    return REFUSED + "".join(smart(index, **(changes if index == 2 else {})) for index in range(1, 5)) + "== end\n"
 
 
 def healthy_host() -> dict[str, str]:
