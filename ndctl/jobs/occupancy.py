@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ndctl.jobs.occupancy_commands import COMPUTE_PROCESSES, KUBERNETES, LOAD, SLURM
+from ndctl.jobs.occupancy_commands import COMPUTE_PROCESSES, KUBERNETES, LOAD, NOBODY_TO_ASK, SLURM
 from ndctl.model.answers import Command, CommandResult, NodeAnswer
 from ndctl.parse.kube_node import KubePod
 from ndctl.parse.kube_node import parse as parse_kubernetes
@@ -76,10 +76,11 @@ def _slurm(result: CommandResult | None) -> Occupancy | None:
     if result is None or result.missing_tool:
         return None
     facts = parse_slurm(result.stdout, result.stderr)
-    if not facts.nodes and (facts.not_found or facts.not_configured):
+    lost = result.exit_code == NOBODY_TO_ASK
+    if not lost and not facts.nodes and (facts.not_found or facts.not_configured):
         return None
-    if result.timed_out or result.truncated or result.exit_code != 0 or not facts.nodes:
-        why = "no answer in time" if result.timed_out else next(iter(facts.problems), "no answer")
+    if lost or result.timed_out or result.truncated or result.exit_code != 0 or not facts.nodes:
+        why = "no answer in time" if result.timed_out else next(iter(facts.problems[-1:]), "no answer")
         return Occupancy(Use.UNTOLD, f"Slurm does not tell whether it is in use ({why})")
     for node in facts.nodes:
         if _allocated(node):

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from ndctl.model.answers import Command
 
+NOBODY_TO_ASK = 69  # EX_UNAVAILABLE: a slurmd runs, and scontrol is missing or finds no cluster
+
+# A job may hold GPUs without a process on them, so a slurmd that nobody can ask about is not taken for an idle node.
 # -o: one node, one line. squeue makes the controller list all its jobs: asked only where something is allocated.
 _SLURM = r"""
 command -v scontrol >/dev/null 2>&1 || PATH=$PATH:/opt/slurm/bin:/usr/local/slurm/bin:/cm/shared/apps/slurm/current/bin
-command -v scontrol >/dev/null 2>&1 || exit 127
+lost() {
+    grep -qsx slurmd "$NDCTL_SYSROOT"/proc/[0-9]*/comm || exit "$1"
+    echo 'slurmd runs here, and scontrol does not know its cluster' >&2
+    exit NOBODY
+}
+command -v scontrol >/dev/null 2>&1 || lost 127
 n=$(hostname -s 2>/dev/null || uname -n); n=${n%%.*}
 o=$(scontrol show node "$n" -o 2>&1); c=$?
 case $o in
@@ -21,11 +29,12 @@ case $o in
 esac
 printf '%s\n' "$o"
 case $o in
+*"configuration source"* | *"cannot stat file"*) lost "$c" ;;
 *" CPUAlloc="[1-9]* | *COMPLETING*)
     squeue -h -w "$n" -o 'JobId=%i UserId=%u State=%T JobName=%j' 2>/dev/null | head -n 20 ;;
 esac
 exit "$c"
-"""
+""".replace("NOBODY", str(NOBODY_TO_ASK))
 
 _NODE_TEMPLATE = (
     "{{if .spec.unschedulable}}cordoned{{else}}open{{end}}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -239,6 +242,30 @@ def test_the_controller_is_not_asked_for_its_jobs_where_nothing_is_allocated(nod
     nodes.tool("squeue", f"touch {tmp_path}/asked")
     assert ask(nodes) == Occupancy(Use.FREE, "Slurm says IDLE")
     assert not (tmp_path / "asked").exists()
+
+
+def test_a_slurmd_that_nobody_can_be_asked_about_is_not_taken_for_idle(nodes: LocalNodes) -> None:
+    tasks = nodes.root(nodes.nodes[0]) / "proc"
+    for number, name in ((1, "systemd"), (77, "slurmd")):
+        (tasks / str(number)).mkdir(parents=True)
+        (tasks / str(number) / "comm").write_text(f"{name}\n")
+    untold = "Slurm does not tell whether it is in use (slurmd runs here, and scontrol does not know its cluster)"
+    assert ask(nodes) == Occupancy(Use.UNTOLD, untold)
+    nodes.tool("scontrol", "echo 'scontrol: fatal: Could not establish a configuration source' >&2; exit 1")
+    assert ask(nodes) == Occupancy(Use.UNTOLD, untold)
+    (tasks / "77" / "comm").write_text("sleep\n")
+    assert ask(nodes) == Occupancy(Use.FREE)
+
+
+@pytest.mark.parametrize("shell", [["dash"], ["bash", "--posix"], ["busybox", "sh"]])
+def test_the_scripts_are_plain_sh(shell: list[str]) -> None:
+    if shutil.which(shell[0]) is None:
+        if os.environ.get("CI") == "true" and shell[0] != "bash":
+            raise RuntimeError(f"no {shell[0]} on this machine")
+        pytest.skip(f"no {shell[0]} on this machine")
+    for command in ASKED_FIRST:
+        done = subprocess.run([*shell, "-n"], input=command.shell, text=True, capture_output=True, timeout=20)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_kubectl_is_not_started_where_it_is_not_configured(nodes: LocalNodes, tmp_path: Path) -> None:
