@@ -8,51 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ndctl.checks.nccl_bandwidth import lowest, size
+from ndctl.checks.nccl_bandwidth import BANDWIDTH_BOUND, lowest, size
 from ndctl.checks.nccl_complaints import complaint_findings
 from ndctl.jobs.isolation import GroupVerdict
 from ndctl.jobs.judge_nccl_end import ended_early, hang, ran_out_of_time, unknown
+from ndctl.jobs.judge_nccl_path import transport_findings
 from ndctl.jobs.nccl import NcclLaunch, NcclRun
+from ndctl.jobs.nccl_asked import NOT_IN_PLACE, Asked, in_rack
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
 from ndctl.parse.nccl_rows import Row
 from ndctl.parse.nccl_tests import NcclTests, parse
-from ndctl.profiles.schema import BandwidthFloor, Profile
+from ndctl.profiles.schema import Profile
 
-_TRANSPORT_SOURCE = "the NCCL log of this run"
+_SHARE_OF_ALL_REDUCE = 0.25  # a ring without NVLS reaches about half of all_reduce's figure, the others still more
 _VERDICTS = {
     "hang": GroupVerdict.HANG,
     "slow": GroupVerdict.SLOW,
     "transport": GroupVerdict.SLOW,
     "nvls": GroupVerdict.SLOW,
+    "gdr": GroupVerdict.SLOW,
+    "rails": GroupVerdict.SLOW,
 }
 
 
-def check_id(launch: NcclLaunch) -> str:
-    """ "nccl.all-reduce" """
-    return f"nccl.{launch.test.replace('_', '-')}"
+def judge(run: NcclRun, profile: Profile, subject: str, evidence: str, asked: Asked | None = None) -> list[Finding]:
+    """Findings of one run over `subject` (a rack, or a rack without some nodes).
 
-
-def judge(run: NcclRun, profile: Profile, subject: str, evidence: str, scope: str = "rack") -> list[Finding]:
-    """Findings of one run over `subject` (a rack, or a rack without some nodes)."""
-    check = check_id(run.launch)
+    asked: what the run was for; None: its collective over the path that joins the rack's nodes
+    """
+    launch = run.launch
+    if asked is None:
+        asked = in_rack(f"nccl.{launch.test.replace('_', '-')}", launch.test, profile)
+    check = asked.check
     if run.log is None:
         return [unknown(check, "no-result", subject, f"not run: {run.problem}", evidence)]
     facts = parse(run.log.stdout, run.log.stderr)
-    if ran_out_of_time(run.launch, run.log):
-        return [hang(check, subject, facts, run.launch, evidence)]
+    if ran_out_of_time(launch, run.log):
+        return [hang(check, subject, facts, launch, evidence)]
     if not facts.rows:
-        return [ended_early(check, subject, facts, run.launch, run.log, evidence)]
+        return [ended_early(check, subject, facts, launch, run.log, evidence)]
     findings = [
-        *_ranks(check, subject, facts, run.launch, evidence),
-        *_correctness(check, subject, facts, evidence),
-        *_transport(check, subject, facts, run.launch, profile, evidence, scope),
-        *_bandwidth(check, subject, facts, run.launch, profile, evidence, scope),
+        *_ranks(check, subject, facts, launch, evidence),
+        *_correctness(check, subject, facts, asked, evidence),
+        *transport_findings(run, facts, asked, subject, evidence),
+        *_bandwidth(asked, subject, facts, launch, profile, evidence),
         *_warnings(check, subject, facts, evidence),
     ]
     if run.log.exit_code and not any(f.check == f"{check}.wrong" for f in findings):
         findings = [f for f in findings if f.status is not Status.PASS]
-        findings.append(ended_early(check, subject, facts, run.launch, run.log, evidence))
+        findings.append(ended_early(check, subject, facts, launch, run.log, evidence))
     elif not facts.complete:
         findings = [f for f in findings if f.status is not Status.PASS]
         findings.append(unknown(check, "cut", subject, "the output ends before the tool's closing lines", evidence))
@@ -71,9 +76,10 @@ def verdict(findings: Sequence[Finding]) -> GroupVerdict | None:
     return _VERDICTS.get(worst.check.rpartition(".")[2], GroupVerdict.ERROR)
 
 
-def busbw_at_large(facts: NcclTests, floor: BandwidthFloor) -> tuple[int, float] | None:
-    """(bytes, GB/s) of the largest message the floor speaks of: the slower of its out-of-place and in-place side."""
-    large = [row for row in facts.rows if row.bytes >= floor.min_bytes]
+def busbw_at_large(facts: NcclTests, at_least: int) -> tuple[int, float] | None:
+    """(bytes, GB/s) of the largest message of so many bytes or more: the slower of its out-of-place and in-place
+    side."""
+    large = [row for row in facts.rows if row.bytes >= at_least]
     if not large:
         return None
     row = max(large, key=lambda r: r.bytes)
@@ -105,11 +111,11 @@ def _ranks(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, evide
     ]
 
 
-def _correctness(check: str, subject: str, facts: NcclTests, evidence: str) -> list[Finding]:
+def _correctness(check: str, subject: str, facts: NcclTests, asked: Asked, evidence: str) -> list[Finding]:
     bad = [row for row in facts.rows if any(side.wrong for side in row.sides)]
     wrong = sum(side.wrong or 0 for row in bad for side in row.sides)
     if not wrong and not facts.out_of_bounds:
-        if all(side.checked for row in facts.rows for side in row.sides):
+        if facts.rows and all(_compared(row, asked) for row in facts.rows):
             return []
         text = f"{'some results' if facts.checked else 'results'} were not compared with what they should be"
         return [unknown(check, "correctness", subject, text, evidence)]
@@ -131,6 +137,13 @@ def _correctness(check: str, subject: str, facts: NcclTests, evidence: str) -> l
     ]
 
 
+def _compared(row: Row, asked: Asked) -> bool:
+    """Both sides, except where the tool compares no in-place result of this collective."""
+    if asked.test in NOT_IN_PLACE:
+        return row.out_of_place is not None and row.out_of_place.checked
+    return all(side.checked for side in row.sides)
+
+
 def _where(rows: Sequence[Row]) -> str:
     """ " at 1 GiB out-of-place, 16 GiB in-place": a fault of one side only is a hint."""
     places = []
@@ -138,64 +151,6 @@ def _where(rows: Sequence[Row]) -> str:
         sides = (("out-of-place", row.out_of_place), ("in-place", row.in_place))
         places.append(f"{size(row.bytes)} {' and '.join(name for name, side in sides if side and side.wrong)}")
     return f" at {', '.join(places)}" if places else ", says the tool's last line"
-
-
-def _transport(
-    check: str, subject: str, facts: NcclTests, launch: NcclLaunch, profile: Profile, evidence: str, scope: str
-) -> list[Finding]:
-    """A figure counts only with proof of the transport it was asked to measure."""
-    if len(launch.nodes) < 2:
-        return []
-    wanted = "MNNVL" if scope == "rack" and profile.nvlink.domain.value == "rack" else "NET/IB"
-    # Channels are connected when an algorithm first needs them: with NVLS alone none may be printed, while every rank
-    # says that the whole communicator is one NVLink domain.
-    if facts.transport is None and wanted == "MNNVL" and facts.mnnvl:
-        return _nvls(check, subject, facts, launch, evidence)
-    if facts.transport is None:
-        text = "the log does not show which transport was used"
-        return [unknown(check, "transport", subject, text, evidence)]
-    if wanted in facts.transport:
-        return _nvls(check, subject, facts, launch, evidence) if wanted == "MNNVL" else []
-    switched_off = wanted == "MNNVL" and launch.environment.get("NCCL_MNNVL_ENABLE") == "0"
-    causes = {
-        "MNNVL": "IMEX is not ready or its channel is missing on a node",
-        "NET/IB": "InfiniBand was not used: devices not found, or another network chosen",
-    }
-    return [
-        Finding(
-            check=f"{check}.transport",
-            status=Status.FAIL,
-            subject=subject,
-            value=facts.transport,
-            expected=wanted,
-            source=_TRANSPORT_SOURCE,
-            message=f"the log says {facts.transport}, not {wanted}: NCCL fell back",
-            cause="NCCL_MNNVL_ENABLE=0 is set in this launch" if switched_off else causes[wanted],
-            action=Action.FIX_INVENTORY
-            if switched_off
-            else (Action.RESTART_IMEX if wanted == "MNNVL" else Action.INVESTIGATE),
-            evidence=evidence,
-        )
-    ]
-
-
-def _nvls(check: str, subject: str, facts: NcclTests, launch: NcclLaunch, evidence: str) -> list[Finding]:
-    if facts.nvls is not False or launch.environment.get("NCCL_NVLS_ENABLE") == "0":
-        return []
-    return [
-        Finding(
-            check=f"{check}.nvls",
-            status=Status.WARN,
-            subject=subject,
-            value="not available",
-            expected="available",
-            source=_TRANSPORT_SOURCE,
-            message="NVLink SHARP (NVLS) multicast is not available",
-            cause="IMEX or the fabric's multicast teams",
-            action=Action.INVESTIGATE,
-            evidence=evidence,
-        )
-    ]
 
 
 def _warnings(check: str, subject: str, facts: NcclTests, evidence: str) -> list[Finding]:
@@ -216,16 +171,18 @@ def _warnings(check: str, subject: str, facts: NcclTests, evidence: str) -> list
 
 
 def _bandwidth(
-    check: str, subject: str, facts: NcclTests, launch: NcclLaunch, profile: Profile, evidence: str, scope: str
+    asked: Asked, subject: str, facts: NcclTests, launch: NcclLaunch, profile: Profile, evidence: str
 ) -> list[Finding]:
-    floor = profile.floor(launch.test, scope, len(launch.nodes))
-    if floor is None:
-        text = f"profile {profile.name} has no floor for {launch.test} over {len(launch.nodes)} nodes ({scope})"
-        return [Finding(check=check, status=Status.SKIP, subject=subject, message=text, evidence=evidence)]
-    measured = busbw_at_large(facts, floor)
+    nodes = len(launch.nodes)
+    floor = asked.floor(profile, nodes)
+    measured = busbw_at_large(facts, floor.min_bytes if floor is not None else BANDWIDTH_BOUND)
     if measured is None:
-        return [unknown(check, "no-result", subject, f"no figure at {size(floor.min_bytes)} or more", evidence)]
+        wanted = size(floor.min_bytes if floor is not None else BANDWIDTH_BOUND)
+        return [unknown(asked.check, "no-result", subject, f"no figure at {wanted} or more", evidence)]
     bytes_, busbw = measured
+    shown = f"NCCL {asked.spoken} {busbw:.0f} GB/s at {size(bytes_)} over {nodes} nodes"
+    if floor is None:
+        return [_without_floor(asked, subject, shown, busbw, profile, nodes, evidence)]
     status = (
         Status.FAIL
         if busbw < floor.fail_below.value
@@ -236,16 +193,41 @@ def _bandwidth(
     limit = floor.fail_below if status is Status.FAIL else floor.warn_below
     return [
         Finding(
-            check=check if status is Status.PASS else f"{check}.slow",
+            check=asked.check if status is Status.PASS else f"{asked.check}.slow",
             status=status,
             subject=subject,
             value=round(busbw, 2),
             unit="GB/s",
             expected=f"about {floor.expected.value:g} GB/s, at least {limit.value:g}",
             source=limit.origin,
-            message=f"NCCL {launch.test} {busbw:.0f} GB/s at {size(bytes_)} over {len(launch.nodes)} nodes",
+            message=shown,
             cause="" if status is Status.PASS else "a slow node, link or GPU among them",
             action=Action.NONE if status is Status.PASS else Action.INVESTIGATE,
             evidence=evidence,
         )
     ]
+
+
+def _without_floor(
+    asked: Asked, subject: str, shown: str, busbw: float, profile: Profile, nodes: int, evidence: str
+) -> Finding:
+    """No figure is published: transport and correctness judge, and the measurement is kept for the rack's history.
+
+    Only what no sound path gives, less than a share of another collective's floor over the same path, is a fault.
+    """
+    reference = profile.floor("all_reduce", asked.scope, nodes)
+    least = reference.fail_below.value * _SHARE_OF_ALL_REDUCE if reference is not None else 0.0
+    slow = busbw < least or busbw <= 0
+    return Finding(
+        check=f"{asked.check}.slow" if slow else asked.check,
+        status=Status.FAIL if slow else Status.PASS,
+        subject=subject,
+        value=round(busbw, 2),
+        unit="GB/s",
+        expected=f"no floor is published; at least {least:g} over this path" if least else "no floor is published",
+        source=f"{_SHARE_OF_ALL_REDUCE:g} of all_reduce's floor: {reference.fail_below.origin}" if reference else "",
+        message=shown if slow else f"{shown}; no floor is published: judged by its transport and its results",
+        cause="a slow node, link or GPU among them" if slow else "",
+        action=Action.INVESTIGATE if slow else Action.NONE,
+        evidence=evidence,
+    )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ndctl.jobs.isolation import Culprit, GroupVerdict, Isolation, Path
+from ndctl.jobs.nccl_asked import Asked
+from ndctl.jobs.nccl_layers import Told
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
 from ndctl.model.status import Action, Status
 
-_CHECK = "nccl.all-reduce"
 _WORDS = {
     GroupVerdict.SLOW: ("slow-node", "makes NCCL slow"),
     GroupVerdict.ERROR: ("error-node", "makes NCCL fail"),
@@ -27,14 +28,17 @@ class Blame:
     known:    findings of that run; their worst status is the culprit's
     without:  nodes that were left out of it, since passive checks suspect them
     of_group: the findings of the run over these nodes
+    layers:   names of the nodes of a culprit, path or set -> which layer it is
     """
 
+    asked: Asked
     found: Isolation[Node]
     known: tuple[Finding, ...]
     rack: str
     without: tuple[str, ...]
     evidence: str
     of_group: Callable[[Sequence[Node]], tuple[Finding, ...]]
+    layers: Mapping[frozenset[str], Told] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -86,11 +90,12 @@ class Blame:
         others = ", ".join(node.name for node in culprit.partners[:3])
         more = f" and {len(culprit.partners) - 3} more" if len(culprit.partners) > 3 else ""
         whom = "it" if len(self.found.culprits) == 1 else "the culprits"
-        cause = "a GPU, NVLink or memory of this node that fails only under load: no passive check shows it"
+        layer = self._layer((culprit.node,))
+        cause = f"no passive check shows it; {layer or 'a GPU, NVLink or memory of this node that fails under load'}"
         return Finding(
-            check=f"{_CHECK}.{word}",
+            check=f"{self.asked.check}.{word}",
             status=self._status,
-            subject="all_reduce",
+            subject=self.asked.spoken,
             node=culprit.node.name,
             value=shown.value,
             unit=shown.unit,
@@ -99,7 +104,7 @@ class Blame:
             message=f"{does}: with {others}{more} {shown.message}"
             + (f"; without {whom}, {rest}" if rest else "")
             + f"; tests spent: {self._spent}",
-            cause=cause if kind in ("slow", "wrong") else f"on this node: {shown.cause}",
+            cause=cause if kind in ("slow", "wrong") else _joined(f"on this node: {shown.cause}", layer),
             action=Action.REPLACE_AND_REPORT if hardware else shown.action,
             evidence=self.evidence,
             health_category="Resource.Hpc.Unhealthy.HpcGenericFailure" if hardware else "",
@@ -109,7 +114,7 @@ class Blame:
         shown = next((f for f in self.of_group((*path.left, *path.right)) if f.status in _BAD), self._worst)
         left_out = f", without {', '.join(self.without)}" if self.without else ""
         return Finding(
-            check=f"{_CHECK}.path",
+            check=f"{self.asked.check}.path",
             status=self._status,
             subject=f"{_ends(path)}{left_out}",
             value=shown.value,
@@ -118,14 +123,18 @@ class Blame:
             source=shown.source,
             message=f"{shown.message} together, while each is good with others: a path, not a node; "
             f"tests spent: {self._spent}",
-            cause="a switch or cable between them",
+            cause=_joined("a switch or cable between them", self._layer((*path.left, *path.right))),
             action=Action.INVESTIGATE,
             evidence=self.evidence,
         )
 
+    def _layer(self, nodes: Sequence[Node]) -> str:
+        told = self.layers.get(frozenset(node.name for node in nodes))
+        return told.sentence if told is not None else ""
+
     def _transient(self) -> Finding:
         return Finding(
-            check=f"{_CHECK}.transient",
+            check=f"{self.asked.check}.transient",
             status=Status.WARN,
             subject=self.rack,
             value=self._worst.value,
@@ -144,14 +153,19 @@ class Blame:
         if finding.status not in _BAD:
             return finding
         parts = [culprit.node.name for culprit in self.found.culprits] + [_ends(path) for path in self.found.paths]
-        if self.found.together:
-            parts.append("it fails only as a whole: no node and no path alone explains it")
+        for nodes in self.found.together:
+            parts.append(_joined("it fails only as a whole: no node and no path alone explains it", self._layer(nodes)))
         if self.found.undecided:
             names = ", ".join(node.name for node in self.found.undecided[:6])
             more = f" and {len(self.found.undecided) - 6} more" if len(self.found.undecided) > 6 else ""
-            parts.append(f"{names}{more} cannot be told apart: too few nodes are proven good")
+            whole = f"{names}{more} cannot be told apart: too few nodes are proven good"
+            parts.append(_joined(whole, self._layer(self.found.undecided)))
         return replace(finding, cause=f"{'; '.join(parts)} ({self._spent})") if parts else finding
 
 
 def _ends(path: Path[Node]) -> str:
     return " ↔ ".join(", ".join(node.name for node in side) for side in (path.left, path.right))
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(text for text in texts if text)

@@ -26,6 +26,21 @@ def hints(run: NcclRun) -> tuple[Node, ...]:
     return () if len(found) * 2 > len(run.launch.nodes) else found
 
 
+def nodes_by_host(run: NcclRun) -> dict[str, frozenset[Node]]:
+    """Host name -> the nodes that bear it, from the list of ranks: mpirun and NCCL speak of hosts, people of nodes."""
+    text = f"{run.log.stdout}\n{run.log.stderr}" if run.log is not None else ""
+    return {host: frozenset(nodes) for host, nodes in _hosts(run, text).items()}
+
+
+def _hosts(run: NcclRun, text: str) -> dict[str, set[Node]]:
+    hosts: dict[str, set[Node]] = {}
+    for rank, host in _RANK_ON.findall(text):
+        node = _node_of(run, int(rank))
+        if node is not None:
+            hosts.setdefault(host, set()).add(node)
+    return hosts
+
+
 def _node_of(run: NcclRun, rank: int) -> Node | None:
     """mpirun fills node after node."""
     place = rank // run.launch.gpus_per_node
@@ -34,11 +49,7 @@ def _node_of(run: NcclRun, rank: int) -> Node | None:
 
 def _first_to_fail(run: NcclRun, text: str) -> tuple[Node, ...]:
     """The node that printed the first error of its own, as far as its host name is known from the list of ranks."""
-    hosts: dict[str, set[Node]] = {}
-    for rank, host in _RANK_ON.findall(text):
-        node = _node_of(run, int(rank))
-        if node is not None:
-            hosts.setdefault(host, set()).add(node)
+    hosts = _hosts(run, text)
     for line in text.splitlines():
         match = _FAILURE.search(line) or _WARN.search(line)
         if match and not _SYMPATHY.search(match[2]):

@@ -70,6 +70,8 @@ def of_log(log: NcclLog) -> dict[str, Any]:
         "network": log.network,
         "rails": tuple(sorted(log.rails)),
         "ib_devices": tuple(sorted(log.ib_devices)),
+        "ib_devices_of": {host: tuple(sorted(found.values())) for host, found in sorted(log.ib_numbers.items())},
+        "rail_devices": _rail_devices(log),
         "gdr": None if not log.gdr else any(log.gdr),
         "nvls": log.nvls,
         "mnnvl": log.mnnvl,
@@ -77,3 +79,14 @@ def of_log(log: NcclLog) -> dict[str, Any]:
         "env": dict(sorted(log.env.items())),
         "warnings": tuple(log.warnings),
     }
+
+
+def _rail_devices(log: NcclLog) -> tuple[str, ...]:
+    """The devices that channels use, by name. Each host numbers its own; a number without a name is left out."""
+    named = {
+        log.ib_numbers[host][number]
+        for host, numbers in log.rails_of.items()
+        for number in numbers
+        if number in log.ib_numbers.get(host, {})
+    }
+    return tuple(sorted(named))

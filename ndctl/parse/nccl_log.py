@@ -25,7 +25,7 @@ _MNNVL_CLIQUE = re.compile(r"MNNVL ([01]) cliqueId ([0-9a-fA-F]{1,16}) cliqueSiz
 _COMM = re.compile(r"\brank \d{1,6} n[rR]anks (\d{1,6})(?: nNodes (\d{1,6}))?")
 _COMM_MNNVL = re.compile(r"localRank \d{1,6} MNNVL ([01])")
 _ENV = re.compile(r"\b(NCCL_\w{1,80}) set by environment to (.{0,200}?)\.?$")
-_IB_DEVICES = re.compile(r"\[\d{1,3}\](\w{1,40}):\d{1,3}/(?:IB|RoCE)")
+_IB_DEVICES = re.compile(r"\[(\d{1,3})\](\w{1,40}):\d{1,3}/(?:IB|RoCE)")
 _GDR = re.compile(r"\bGDR ([01])\b")
 _VERSION = re.compile(r"NCCL version (\S{1,60})")
 
@@ -51,6 +51,8 @@ class NcclLog:
     paths: Counter[str] = field(default_factory=Counter)  # "P2P/MNNVL", "NET/IB", ... -> channel lines
     rails: set[str] = field(default_factory=set)  # NET/IB device numbers that channels use
     ib_devices: set[str] = field(default_factory=set)
+    ib_numbers: dict[str, dict[str, str]] = field(default_factory=dict)  # host -> number NCCL gave -> device
+    rails_of: dict[str, set[str]] = field(default_factory=dict)  # host -> numbers its channels use
     gdr: set[bool] = field(default_factory=set)
     nvls: bool | None = None
     mnnvl: bool | None = None
@@ -106,7 +108,7 @@ class NcclLog:
         """Facts of a message; also of excerpts that lost their speaker."""
         if " via " in message:
             for channel in _CHANNEL.finditer(message):
-                self._path(channel[1])
+                self._path(channel[1], host)
         if "MNNVL" in message:
             self._mnnvl(message, host)
         if "anks " in message and (comm := _COMM.search(message)):
@@ -120,19 +122,23 @@ class NcclLog:
         if "Using network " in message:
             self.network = next(iter(message.split("Using network ", 1)[1].split()), None)
         if "NET/IB" in message and ": Using" in message:
-            self.ib_devices.update(_IB_DEVICES.findall(message))
+            devices = dict(_IB_DEVICES.findall(message))
+            self.ib_devices.update(devices.values())
+            self.ib_numbers.setdefault(host, {}).update(devices)
         if "GDR " in message and ("Connected all" in message or "use ring" in message):
             self.gdr.update(found == "1" for found in _GDR.findall(message))
         if self.version is None and "NCCL version" in message and (version := _VERSION.search(message)):
             self.version = version[1]
 
-    def _path(self, raw: str) -> None:
+    def _path(self, raw: str, host: str) -> None:
         parts = raw.rstrip(".,;").split("/")
         if parts[0] == "NET" and len(parts) > 1:
             plugin = "IB" if parts[1].upper().startswith("IB") else parts[1]
             self.paths[f"NET/{plugin}"] += 1
             if plugin == "IB" and len(parts) > 2:
-                self.rails.add(parts[2].partition("(")[0])
+                number = parts[2].partition("(")[0]
+                self.rails.add(number)
+                self.rails_of.setdefault(host, set()).add(number)
             if plugin == "IB":
                 self.gdr.add(any(part.upper().startswith("GDR") for part in parts[2:]))
         else:

@@ -49,6 +49,7 @@ class NcclTests:
     peak_busbw:    GB/s, the largest of any row and side, at peak_bytes
     avg_busbw:     GB/s as the tool's own last line says; never computed
     out_of_bounds: elements out of bounds as the tool says; None where that line is missing
+    ib_devices_of: host -> InfiniBand and RoCE devices NCCL found there; rail_devices: those that channels use
     transport:     farthest-reaching path of the channels NCCL printed, e.g. "P2P/MNNVL"; None where none was printed
     complete:      the tool's closing lines were there
     errors:        lines that say that something went wrong, each once
@@ -90,6 +91,8 @@ class NcclTests:
     warnings: tuple[str, ...]
     problems: tuple[str, ...] = ()
     unknown_fields: tuple[str, ...] = ()
+    ib_devices_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rail_devices: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

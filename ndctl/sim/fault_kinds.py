@@ -130,10 +130,34 @@ _KINDS = (
         "slow-node",
         "node",
         "a node is slow in NCCL and nothing else shows",
-        {"node": _NODE, "factor": "its share of healthy bandwidth, 0-1"},
-        "every passive check passes; all_reduce in the rack is slow with the node and whole without it.",
+        {
+            "node": _NODE,
+            "factor": "its share of healthy bandwidth, 0-1",
+            "layer": "host (every path), nvlink, nvls or infiniband",
+        },
+        "every passive check passes; all_reduce in the rack is slow with the node and whole without it; with one layer "
+        "switched off it is told which layer it is.",
         "{node}",
-        defaults={"factor": 0.6},
+        defaults={"factor": 0.6, "layer": "host"},
+    ),
+    Kind(
+        "rail-gdr-slow",
+        "node",
+        "data reaches GPU memory slowly over one InfiniBand port",
+        {"node": _NODE, "port": _PORT, "factor": "its share of healthy bandwidth, 0-1"},
+        "every passive check passes, and so does ib_write_bw between host memories; NCCL over that rail alone is slow "
+        "with the node and whole without it.",
+        "{node} {port}",
+        defaults={"port": "mlx5_ib2", "factor": 0.4},
+    ),
+    Kind(
+        "nvls-unavailable",
+        "node",
+        "the NVLink switches' multicast is not available to a node",
+        {"node": _NODE},
+        "every passive check passes; NCCL says that NVLS multicast is not available and all_reduce in the rack with "
+        "the node runs at about half speed; with NVLS switched off it is as fast as any other.",
+        "{node}",
     ),
     Kind(
         "hung-nvidia-smi",

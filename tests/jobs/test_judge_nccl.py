@@ -9,6 +9,7 @@ import pytest
 from ndctl.jobs.isolation import GroupVerdict
 from ndctl.jobs.judge_nccl import judge, verdict
 from ndctl.jobs.nccl import NcclLaunch, NcclRun
+from ndctl.jobs.nccl_asked import MNNVL, NET_IB, Asked, in_rack, over_infiniband, over_rail
 from ndctl.jobs.nccl_hints import hints
 from ndctl.model.answers import CommandResult
 from ndctl.model.findings import Finding
@@ -49,8 +50,12 @@ def run(text: str, exit_code: int | None = 0, seconds: float = 30.0, of: NcclLau
     return NcclRun(of or launch(), CommandResult("nccl-all_reduce", exit_code, text, "", seconds))
 
 
-def judged(text: str, profile: str = "gb300", scope: str = "rack", **more: object) -> list[Finding]:
-    return judge(run(text, **more), load(profile), "rack01", "rack01-n01/x", scope)  # type: ignore[arg-type]
+def judged(
+    text: str, profile: str = "gb300", scope: str = "rack", asked: Asked | None = None, **more: object
+) -> list[Finding]:
+    if asked is None:
+        asked = Asked("nccl.all-reduce", "all_reduce", scope, NET_IB if scope == "infiniband" else MNNVL)
+    return judge(run(text, **more), load(profile), "rack01", "rack01-n01/x", asked)  # type: ignore[arg-type]
 
 
 def told(findings: list[Finding]) -> list[tuple[str, Status]]:
@@ -262,9 +267,94 @@ def test_a_run_that_never_began_says_why() -> None:
     assert told([finding]) == [("no-result", UNKNOWN)] and "rack01-n02" in finding.message
 
 
-def test_a_profile_without_a_floor_is_a_skip_and_no_pass() -> None:
-    findings = judged(table(row(16 * GB, 300), via="NET/IB/0"), profile="h200", scope="rack")
-    assert all(status is not PASS for _, status in told(findings)) and verdict(findings) is None
+def test_where_no_floor_is_published_transport_and_results_judge_and_the_figure_is_told() -> None:
+    asked = in_rack("nccl.alltoall", "alltoall", load("gb300"))
+    [finding] = judged(table(row(16 * GB, 640, ("0", "N/A"))), asked=asked)
+    assert (finding.check, finding.status, finding.value) == ("nccl.alltoall", PASS, 640.0)
+    assert "no floor is published" in finding.message and verdict([finding]) is GroupVerdict.GOOD
+    [finding] = judged(table(row(16 * GB, 300), via="NET/IB/0/GDRDMA"), profile="h200", scope="infiniband")
+    assert told([finding]) == [("", PASS)] and "no floor is published" in finding.expected
+
+
+def test_without_a_floor_what_no_sound_path_gives_is_slow_all_the_same() -> None:
+    """A rack at the speed of one InfiniBand port is not sound because nobody published a figure."""
+    asked = in_rack("nccl.all-gather", "all_gather", load("gb300"))
+    [finding] = judged(table(row(16 * GB, 6)), asked=asked)
+    assert (finding.check, finding.status) == ("nccl.all-gather.slow", FAIL)
+    assert "0.25 of all_reduce's floor" in finding.source and finding.cause
+    assert verdict([finding]) is GroupVerdict.SLOW
+
+
+def test_without_a_floor_a_missing_proof_is_no_pass_of_the_rack() -> None:
+    asked = in_rack("nccl.all-gather", "all_gather", load("gb300"))
+    assert UNKNOWN in {f.status for f in judged(table(row(16 * GB, 700), via=None), asked=asked)}
+    assert FAIL in {f.status for f in judged(table(row(16 * GB, 700), via="NET/IB/0/GDRDMA"), asked=asked)}
+    assert UNKNOWN in {f.status for f in judged(table(row(1024, 700)), asked=asked)}
+
+
+@pytest.mark.parametrize("test", ["alltoall", "sendrecv"])
+def test_in_place_results_that_the_tool_never_compares_are_no_gap(test: str) -> None:
+    asked = in_rack(f"nccl.{test}", test, load("gb300"))
+    assert [f.status for f in judged(table(row(16 * GB, 640, ("0", "N/A"))), asked=asked)] == [PASS]
+    gap = judged(table(row(16 * GB, 640, ("N/A", "N/A"))), asked=asked)
+    assert (f"nccl.{test}.correctness", UNKNOWN) in {(f.check, f.status) for f in gap}
+    wrong = judged(table(row(16 * GB, 640, ("2", "N/A")), bounds="2 FAILED"), asked=asked, exit_code=1)
+    assert (f"nccl.{test}.wrong", FAIL) in {(f.check, f.status) for f in wrong}
+    # The others are compared on both sides.
+    gather = in_rack("nccl.all-gather", "all_gather", load("gb300"))
+    findings = judged(table(row(16 * GB, 640, ("0", "N/A"))), asked=gather)
+    assert ("nccl.all-gather.correctness", UNKNOWN) in {(f.check, f.status) for f in findings}
+
+
+def rails_log(*numbers: int, listed: str = "0123", suffix: str = "", gdr: str = "/GDRDMA") -> tuple[str, ...]:
+    lines = []
+    for host in range(4):
+        devices = " ".join(f"[{place}]mlx5_ib{n}{suffix}:1/IB" for place, n in enumerate(listed))
+        lines.append(f"h{host}:10:10 [0] NCCL INFO NET/IB : Using {devices} [RO]; OOB eth0:10.0.0.1<0>")
+        lines += [
+            f"h{host}:10:10 [0] NCCL INFO Channel 0{n}/0 : 3[3] -> 4[0] [send] via NET/IB/{n}{gdr}" for n in numbers
+        ]
+    return tuple(lines)
+
+
+IB = over_infiniband("nccl.all-reduce-ib", load("gb300"))
+
+
+def ib(*more: str, asked: Asked = IB, busbw: float = 370) -> list[tuple[str, Status]]:
+    findings = judged(table(row(16 * GB, busbw), via=None, more=more), asked=asked)
+    return [(f.check.removeprefix(asked.check).lstrip("."), f.status) for f in findings]
+
+
+def test_infiniband_counts_with_gpudirect_and_all_rails() -> None:
+    assert ib(*rails_log(0, 1, 2, 3)) == [("", PASS)]
+    assert ib(*rails_log(0, 1, 2, 3, suffix="_dma")) == [("", PASS)]  # Data Direct has a name of its own
+    assert ("rails", FAIL) in ib(*rails_log(0, 1, 2))
+    assert ("gdr", FAIL) in ib(*rails_log(0, 1, 2, 3, gdr=""))
+    assert ("rails", UNKNOWN) in ib("h0:10:10 [0] NCCL INFO Channel 00/0 : 3[3] -> 4[0] [send] via NET/IB/0/GDRDMA")
+    assert ib(*rails_log(0, 1, 2, 3), busbw=160) == [("slow", WARN)]
+
+
+def test_a_node_without_a_rail_is_named() -> None:
+    log = list(rails_log(0, 1, 2, 3))
+    log[-5] = log[-5].replace("[3]mlx5_ib3:1/IB ", "")
+    findings = judged(table(row(16 * GB, 370), via=None, more=tuple(log)), asked=IB)
+    [finding] = [f for f in findings if f.status is FAIL]
+    assert (finding.check, finding.node) == ("nccl.all-reduce-ib.rails", "rack01-n04")
+    assert "mlx5_ib3" in finding.message
+
+
+def test_nvlink_is_no_proof_of_infiniband() -> None:
+    findings = judged(table(row(16 * GB, 900), via="P2P/MNNVL"), asked=IB)
+    [finding] = [f for f in findings if f.status is FAIL]
+    assert finding.check == "nccl.all-reduce-ib.transport" and finding.action is Action.FIX_INVENTORY
+
+
+def test_one_rail_is_held_against_its_share_and_must_be_alone() -> None:
+    one = over_rail("nccl.one-rail", load("gb300"), "mlx5_ib2")
+    assert ib(*rails_log(0, listed="2"), asked=one, busbw=90) == [("", PASS)]
+    assert ib(*rails_log(0, listed="2"), asked=one, busbw=50) == [("slow", WARN)]
+    assert ib(*rails_log(0, listed="2"), asked=one, busbw=30) == [("slow", FAIL)]
+    assert ("rails", FAIL) in ib(*rails_log(0, 1, 2, 3), asked=one, busbw=90)
 
 
 CAPTURED = [

@@ -6,6 +6,7 @@ The stand-in reads the hostfile and prints a table whose figure is that of the w
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import threading
@@ -35,30 +36,59 @@ pytestmark = pytest.mark.skipif(
 )
 
 _MPIRUN = r"""
-here=${0%/*}; n=$(wc -l < hostfile); ranks=$((n * 4)); busbw=950; wrong=0; via=P2P/MNNVL
+here=${0%/*}; n=$(wc -l < hostfile); ranks=$((n * 4)); wrong=0; share=1000; end=
 echo "$n" >> "$here/runs"
 count=$(wc -l < "$here/runs")
+test=${*%%_perf *}; test=${test##*/}
+mode=nvls; base=950; via=P2P/MNNVL; rail=
+case "$*" in *NCCL_NVLS_ENABLE=0*) mode=nvlink; base=450 ;; esac
+case "$*" in *NCCL_MNNVL_ENABLE=0*) mode=ib; base=380; via=NET/IB/0/GDRDMA ;; esac
+case "$*" in *NCCL_IB_HCA==*) rail=${*##*NCCL_IB_HCA==}; rail=${rail%% *}; rail=${rail%%\'*}; base=95 ;; esac
+echo "$test $mode $rail" >> "$here/kinds"
 has() { grep -q "^$1 " hostfile; }
-while read -r kind one other; do
+on() { # whether a fault of this layer shows in this run
+  case ${1:-host} in
+  host) true ;;
+  nvlink) [ $mode != ib ] ;;
+  ib) [ $mode = ib ] ;;
+  mlx5_*) [ $mode = ib ] && { [ -z "$rail" ] || [ "$rail" = "$1" ]; } ;;
+  *) [ $mode = "$1" ] ;;
+  esac
+}
+# Faults are told as the figure over NVLink with NVLS: of 950.
+while read -r kind one other layer; do
+  on "$layer" || continue
   case $kind in
-  slow) has "$one" && busbw=$other ;;
-  path) has "$one" && has "$other" && busbw=500 ;;
+  slow) has "$one" && share=$((other * 1000 / 950)) ;;
+  path) has "$one" && has "$other" && share=526 ;;
+  whole) [ "$n" -ge "$one" ] && share=526 ;;
   wrong) has "$one" && wrong=7 ;;
-  socket) has "$one" && via=NET/Socket/0 && busbw=5 ;;
-  once) [ "$count" = "$one" ] && busbw=500 ;;
-  fail) has "$one" && { echo "x: Test NCCL failure common.cu:1 'unhandled system error'"; exit 3; } ;;
+  socket) has "$one" && via=NET/Socket/0 && share=5 ;;
+  once) [ "$count" = "$one" ] && share=526 ;;
+  fail) has "$one" && end="x: Test NCCL failure common.cu:1 'unhandled system error'" ;;
   refuse) has "$one" && { echo "ssh: connect to host $one port 22: Connection refused"
     echo "ORTE was unable to reliably start one or more daemons."; exit 1; } ;;
   wait) : > "$here/waiting"; sleep 60 & wait $! ;;
   esac
 done < "$here/faults"
-echo "# Collective test starting: all_reduce_perf"
+[ -z "$end" ] || { echo "$end"; exit 3; }
+busbw=$(((base * share + 500) / 1000))
+echo "# Collective test starting: ${test}_perf"
 i=0; while [ $i -lt $ranks ]; do
   echo "#  Rank $i Group  0 Pid $((i + 100)) on h$((i / 4)) device  $((i % 4)) [0018:01:00] NVIDIA GB300"; i=$((i + 1))
 done
+i=0; while [ $mode = ib ] && [ $i -lt $n ]; do
+  rails="[0]mlx5_ib0:1/IB [1]mlx5_ib1:1/IB [2]mlx5_ib2:1/IB [3]mlx5_ib3:1/IB"; [ -z "$rail" ] || rails="[0]$rail:1/IB"
+  echo "h$i:100:100 [0] NCCL INFO NET/IB : Using $rails [RO]; OOB eth0:10.0.0.1<0>"
+  for r in 0 1 2 3; do
+    [ -z "$rail" ] || r=0
+    echo "h$i:100:100 [0] NCCL INFO Channel 0$r/0 : 3[3] -> 4[0] [send] via NET/IB/$r/GDRDMA"
+  done; i=$((i + 1))
+done
 echo "h0:100:100 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via $via"
+inside=0; case $test in alltoall|sendrecv) inside=N/A ;; esac
 echo "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
-echo " 17179869184    4294967296     float     sum      -1  36171.1  474.96  $busbw.00  $wrong  36170.0  474.97  $busbw.00  0"
+echo " 17179869184    4294967296     float     sum      -1  36171.1  474.96  $busbw.00  $wrong  36170.0  474.97  $busbw.00  $inside"
 if [ $wrong = 0 ]; then echo "# Out of bounds values : 0 OK"; else echo "# Out of bounds values : $wrong FAILED"; fi
 echo "# Avg bus bandwidth    : $busbw"
 [ $wrong = 0 ]
@@ -85,6 +115,7 @@ class Rig:
     def plant(self, *faults: str) -> None:
         (self.nodes.tools / "faults").write_text("".join(f"{fault}\n" for fault in faults))
         (self.nodes.tools / "runs").write_text("")
+        (self.nodes.tools / "kinds").write_text("")
 
     def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]:
         return self.nodes.ask(requests)
@@ -154,7 +185,9 @@ def test_a_slow_node_is_one_finding_with_its_figure_and_the_tests_spent(rig: Rig
     [finding] = bad(result)
     assert (finding.check, finding.node, finding.status) == (f"{NCCL_CHECK}.slow-node", "rack01-n06", Status.FAIL)
     assert finding.value == 500.0 and finding.unit == "GB/s" and "890" in finding.expected and finding.source
-    assert f"tests spent: {len(rig.runs)} tests" in finding.message
+    spent = int(re.search(r"tests spent: (\d+) tests", finding.message)[1])  # type: ignore[index]
+    more = int(re.search(r"(\d+) more tests", finding.cause)[1])  # type: ignore[index]
+    assert spent + more == len(rig.runs) and (spent, more) == (9, 8)
     assert "without it, NCCL all_reduce 950 GB/s at 16 GiB over 7 nodes" in finding.message
     assert finding.action is Action.REPLACE_AND_REPORT and finding.cause
     rack = next(f for f in attribute(result.findings) if f.check == f"{NCCL_CHECK}.slow")

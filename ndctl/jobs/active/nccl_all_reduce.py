@@ -1,30 +1,22 @@
-"""NCCL all_reduce over the rack reaches its floor, with the transport proven by its log; else the culprit is found."""
+"""NCCL all_reduce over the rack reaches its floor, with the transport proven by its log; else the culprit is found,
+and which layer it is."""
 
 from __future__ import annotations
 
 from ndctl.jobs.active.base import ActiveCheck, Outcome, RackUnderTest
-from ndctl.jobs.nccl_rack import NcclOverRack
+from ndctl.jobs.nccl_asked import in_rack
+from ndctl.jobs.nccl_rack import run_in_rack
 from ndctl.model.status import Group, Level
+
+CHECK = "nccl.all-reduce"
 
 
 def _run(rack: RackUnderTest) -> Outcome:
-    scope = "rack" if rack.profile.nvlink.domain.value == "rack" else "infiniband"
-    test = NcclOverRack(
-        rack.runner,
-        rack.profile,
-        rack=rack.rack,
-        token=rack.token,
-        environment=rack.environment(scope),
-        host_keys=rack.host_keys,
-        renew=rack.may_go_on,
-        say=lambda message, status: rack.say("NCCL all_reduce", message, status),
-    )
-    with rack.stopping.ended_by(test.stop):
-        return test.test(rack.nodes, rack.suspects)
+    return run_in_rack(rack, in_rack(CHECK, "all_reduce", rack.profile), layers=True)
 
 
 ACTIVE = ActiveCheck(
-    id="nccl.all-reduce",
+    id=CHECK,
     group=Group.NCCL,
     level=Level.STANDARD,
     title="NCCL all_reduce over the rack reaches its floor, with the transport proven by its log",

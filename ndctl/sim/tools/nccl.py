@@ -19,6 +19,7 @@ _RULE = "-" * 74
 _DEFAULT_BYTES = 32 << 20
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SUMMED = ("all_reduce", "reduce_scatter", "reduce", "sendrecv")
+_NOT_IN_PLACE = ("alltoall", "sendrecv")  # whose in-place result the tool compares with nothing
 _runs = itertools.count(1)
 
 _TITLE = (
@@ -148,7 +149,7 @@ def _run(
             f"device {rank.local:2d} [{gpu.pci[4:14].lower()}] {gpu.name}\n"
         )
     if environment.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):
-        text += "".join(nccl_info.lines(ranks, todo, environment))
+        text += "".join(nccl_info.lines(ranks, todo, environment, test))
     elif environment.get("NCCL_DEBUG", "VERSION").upper() in ("VERSION", "WARN"):
         text += f"NCCL version {NCCL_VERSION}\n"
     if todo.failure:
@@ -173,7 +174,7 @@ def _table(tool: str, test: str, options: Options, todo: Plan, ranks: Sequence[R
                 algbw = actual / time / 1e3
             busbw = algbw * bus_factor(test, count)
             sums.append(busbw)
-            wrong = "0" if options.check and not (test == "alltoall" and column == "in") else "N/A"
+            wrong = "0" if options.check and not (test in _NOT_IN_PLACE and column == "in") else "N/A"
             row += f"  {_time(time):>7}  {algbw:6.2f}  {busbw:6.2f}  {wrong:>5}"
         text += row + "\n"
     average = sum(sums) / len(sums) if sums else 0.0

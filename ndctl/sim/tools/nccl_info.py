@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ndctl.sim.tools.nccl_model import Plan
+from ndctl.sim.tools.nccl_model import Plan, chosen_rails
 from ndctl.sim.world.view import NodeView
 
 NCCL_VERSION = "2.29.7+cuda13.0"
+_PAIRWISE = ("alltoall", "sendrecv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Rank:
         return f"{int(domain, 16) << 20 | int(bus, 16) << 12 | int(rest[:2], 16) << 4:x}"
 
 
-def lines(ranks: Sequence[Rank], plan: Plan, environment: Mapping[str, str]) -> Iterator[str]:
+def lines(ranks: Sequence[Rank], plan: Plan, environment: Mapping[str, str], test: str) -> Iterator[str]:
     """All ranks' lines, in the order the phases come."""
     total = len(ranks)
     interface = environment.get("NCCL_SOCKET_IFNAME", "eth0").lstrip("^=")
@@ -42,7 +43,7 @@ def lines(ranks: Sequence[Rank], plan: Plan, environment: Mapping[str, str]) -> 
             yield rank.says("cudaDriverVersion 13000")
             yield rank.says(f"NCCL version {NCCL_VERSION}")
     for rank in ranks:
-        yield from _network(rank, interface)
+        yield from _network(rank, interface, environment.get("NCCL_IB_HCA", ""))
     for rank in ranks:
         yield from _fabric(rank, ranks, plan, environment)
     nodes = 1 if plan.transport == "MNNVL" else len({rank.view.vm.address for rank in ranks})
@@ -55,17 +56,22 @@ def lines(ranks: Sequence[Rank], plan: Plan, environment: Mapping[str, str]) -> 
     if plan.failure:
         return
     for rank in ranks:
-        yield from _channels(rank, ranks, plan)
+        yield from _channels(rank, ranks, plan, environment)
     for rank in ranks:
         comm = f"0x{0xAAAB00000000 + rank.pid:x}"
         yield rank.says(
             f"ncclCommInitRank comm {comm} rank {rank.number} nranks {total} cudaDev {rank.local} nvmlDev {rank.local} "
             f"busId {rank.bus_id} commId 0x5c1d9f20c4a8e7b3 - Init COMPLETE"
         )
+    if test in _PAIRWISE:
+        for rank in ranks:
+            yield from _pairs(rank, ranks, plan, environment)
 
 
-def _network(rank: Rank, interface: str) -> Iterator[str]:
-    ports = [port for port in rank.view.ports if port.infiniband and port.active]
+def _network(rank: Rank, interface: str, hca: str) -> Iterator[str]:
+    if hca:
+        yield rank.says(f"NCCL_IB_HCA set to {hca}")
+    ports = chosen_rails(rank.view, hca)
     if not ports:
         yield rank.says("NET/IB : No device found.")
         yield rank.says(f"NET/Socket : Using [0]{interface}:{rank.view.vm.address}<0>")
@@ -99,24 +105,44 @@ def _fabric(rank: Rank, ranks: Sequence[Rank], plan: Plan, environment: Mapping[
         )
 
 
-def _channels(rank: Rank, ranks: Sequence[Rank], plan: Plan) -> Iterator[str]:
+def _channels(rank: Rank, ranks: Sequence[Rank], plan: Plan, environment: Mapping[str, str]) -> Iterator[str]:
+    """The rings, one over each rail at least. A ring leaves a node where its last GPU is."""
     total = len(ranks)
     following = ranks[(rank.number + 1) % total]
     before = ranks[(rank.number - 1) % total]
-    if plan.nvls and plan.transport in ("MNNVL", "P2P"):
-        yield rank.says(f"NVLS multicast support is available on dev {rank.local} (NVLS_NCHANNELS 24)")
-    for channel in range(2):
+    on_nvlink = plan.transport in ("MNNVL", "P2P")
+    if on_nvlink and environment.get("NCCL_NVLS_ENABLE") != "0":
+        able = "is available" if rank.view.nvls else "is not available"
+        yield rank.says(f"NVLS multicast support {able} on dev {rank.local} (NVLS_NCHANNELS {24 * rank.view.nvls})")
+    rails = len(chosen_rails(rank.view, environment.get("NCCL_IB_HCA", "")))
+    for channel in range(max(2, rails if plan.transport == "IB" else 0)):
         head = f"Channel {channel:02d}/0 : {rank.number}[{rank.local}] -> {following.number}[{following.local}]"
         if plan.transport == "MNNVL":
             yield rank.says(f"{head} via P2P/MNNVL")
         elif following.view is rank.view:
             yield rank.says(f"{head} via P2P/CUMEM")
         else:
-            net = channel + rank.local % max(1, len([p for p in rank.view.ports if p.active and p.infiniband]))
-            yield rank.says(f"{head} [send] via NET/IB/{net}/GDRDMA")
+            yield rank.says(f"{head} [send] via NET/IB/{channel % rails}/GDRDMA")
         if plan.transport == "IB" and before.view is not rank.view:
             head = f"Channel {channel:02d}/0 : {before.number}[{before.local}] -> {rank.number}[{rank.local}]"
-            yield rank.says(f"{head} [receive] via NET/IB/{channel}/GDRDMA")
+            yield rank.says(f"{head} [receive] via NET/IB/{channel % rails}/GDRDMA")
     yield rank.says(f"Connected all rings, use ring PXN 0 GDR {int(plan.transport == 'IB')}")
-    if plan.nvls and plan.transport in ("MNNVL", "P2P"):
+    if plan.nvls and on_nvlink:
         yield rank.says("Connected NVLS tree")
+
+
+def _pairs(rank: Rank, ranks: Sequence[Rank], plan: Plan, environment: Mapping[str, str]) -> Iterator[str]:
+    """Connections from GPU to GPU, made when an alltoall or a sendrecv first needs them. Of many peers the first few
+    lines: each rank prints two lines a peer, thousands over a rack."""
+    total = len(ranks)
+    rails = len(chosen_rails(rank.view, environment.get("NCCL_IB_HCA", "")))
+    for step in range(1, min(3, total)):
+        peer = ranks[(rank.number + step) % total]
+        for channel in range(2):
+            head = f"Channel {channel:02d}/1 : {rank.number}[{rank.local}] -> {peer.number}[{peer.local}]"
+            if plan.transport == "MNNVL":
+                yield rank.says(f"{head} via P2P/MNNVL")
+            elif peer.view is rank.view:
+                yield rank.says(f"{head} via P2P/CUMEM")
+            else:
+                yield rank.says(f"{head} [send] via NET/IB/{(channel + rank.local) % rails}/GDRDMA/Shared")

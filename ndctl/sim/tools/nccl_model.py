@@ -1,4 +1,5 @@
-"""How fast a collective is: transport by what the nodes can do, bandwidth by the slowest part that takes part."""
+"""How fast a collective is: transport by what the nodes can do and the environment asks for, bandwidth by the slowest
+part that takes part."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ndctl.sim.world import seeds
+from ndctl.sim.world.parts import Port
 from ndctl.sim.world.view import NodeView
 
 GIB = 1 << 30
@@ -18,6 +20,7 @@ _NO_NVLS = 0.5  # ring without NVLS, GB200: 394-486 of about 840
 _LINK_DOWN = 0.44  # a rack with one GPU whose link is down
 _WITHOUT_PROFILE = {"node": 612.0, "rack": 843.0, "infiniband": 378.0}
 # Bus bandwidth of the other collectives as a share of all_reduce's, where the profile has no figure of its own.
+_USES_NVLS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 _SHARE = {
     "all_gather": 0.86,
     "reduce_scatter": 0.86,
@@ -33,6 +36,7 @@ class Plan:
     """How one run goes.
 
     transport: "MNNVL", "P2P" (inside one node) or "IB"
+    rails:     InfiniBand devices that carry it, those all nodes have among the ones NCCL_IB_HCA leaves
     failure:   "" or the reason why the run ends without a result:
                "mnnvl" (asked for, not working), "pkey" (InfiniBand peers cannot talk), "port", "device"
     culprit:   host on which the failure shows
@@ -44,6 +48,7 @@ class Plan:
     busbw: float
     failure: str = ""
     culprit: str = ""
+    rails: tuple[str, ...] = ()
 
 
 def bus_factor(test: str, ranks: int) -> float:
@@ -58,7 +63,7 @@ def bus_factor(test: str, ranks: int) -> float:
 def plan(views: Sequence[NodeView], per_node: int, test: str, environment: Mapping[str, str]) -> Plan:
     """What NCCL would do over these nodes with `per_node` GPUs each."""
     asked = environment.get("NCCL_MNNVL_ENABLE", "2")
-    nvls = environment.get("NCCL_NVLS_ENABLE", "2") != "0"
+    nvls = environment.get("NCCL_NVLS_ENABLE", "2") != "0" and all(view.nvls for view in views)
     short = next((view for view in views if len(view.live_gpus) < per_node), None)
     if short is not None:
         return Plan("P2P", False, 0, 0.0, "device", short.vm.hostname)
@@ -67,19 +72,32 @@ def plan(views: Sequence[NodeView], per_node: int, test: str, environment: Mappi
         fabric = view.gpus[0].fabric
         cliques.setdefault((fabric.cluster_uuid, fabric.clique_id), []).append(view)
     clique = max(len(members) for members in cliques.values()) * per_node
-    speed = min(_node_speed(view) for view in views)
+    speed = min(_node_speed(view, nvls and test in _USES_NVLS) for view in views)
+    without = 1.0 if nvls or test not in _USES_NVLS else _NO_NVLS
     if len(views) == 1:
-        return Plan("P2P", nvls, clique, _expected(views, test, "node") * speed * (1 if nvls else _NO_NVLS))
+        return Plan("P2P", nvls, clique, _expected(views, test, "node") * speed * without)
     if asked != "0" and all(view.shape.rack_fabric for view in views):
         broken = _broken_imex(views)
         if broken is not None and asked == "1":
             return Plan("MNNVL", nvls, clique, 0.0, "mnnvl", broken)
         if broken is None and len(cliques) == 1:
-            return Plan("MNNVL", nvls, clique, _expected(views, test, "rack") * speed * (1 if nvls else _NO_NVLS))
-    return _over_infiniband(views, test, clique, speed)
+            return Plan("MNNVL", nvls, clique, _expected(views, test, "rack") * speed * without)
+    return _over_infiniband(views, test, clique, environment.get("NCCL_IB_HCA", ""))
 
 
-def _over_infiniband(views: Sequence[NodeView], test: str, clique: int, speed: float) -> Plan:
+def chosen_rails(view: NodeView, hca: str) -> list[Port]:
+    """The active InfiniBand ports that NCCL_IB_HCA leaves: names that begin so, with "=" exactly so, with "^" not."""
+    ports = [port for port in view.ports if port.infiniband and port.active]
+    exclude, exact = hca.startswith("^"), hca.lstrip("^").startswith("=")
+    names = [name.partition(":")[0] for name in hca.lstrip("^=").split(",") if name]
+
+    def named(port: Port) -> bool:
+        return any(port.device == name if exact else port.device.startswith(name) for name in names)
+
+    return [port for port in ports if not names or named(port) != exclude]
+
+
+def _over_infiniband(views: Sequence[NodeView], test: str, clique: int, hca: str) -> Plan:
     keys: dict[int, list[NodeView]] = {}
     for view in views:
         keys.setdefault(view.ports[0].pkeys[0], []).append(view)
@@ -87,20 +105,22 @@ def _over_infiniband(views: Sequence[NodeView], test: str, clique: int, speed: f
         odd = min(keys.values(), key=len)[0]
         return Plan("IB", False, clique, 0.0, "pkey", odd.vm.hostname)
     share = 1.0
+    used = {view.vm.address: chosen_rails(view, hca) for view in views}
     for view in views:
-        ports = [port for port in view.ports if port.infiniband]
-        active = [port for port in ports if port.active]
-        if not active:
+        mine = used[view.vm.address]
+        if not mine:
             return Plan("IB", False, clique, 0.0, "port", view.vm.hostname)
-        slowest = min(port.rate_gbps for port in active) / view.shape.rate_gbps
-        share = min(share, slowest * len(active) / len(ports))
+        slowest = min(port.rate_gbps * port.carries for port in mine) / view.shape.rate_gbps
+        share = min(share, slowest * len(mine) / len(view.shape.ports))
     slow = min(view.speed for view in views)
-    return Plan("IB", False, clique, _expected(views, test, "infiniband") * share * slow)
+    rails = {port.device for mine in used.values() for port in mine}
+    return Plan("IB", False, clique, _expected(views, test, "infiniband") * share * slow, rails=tuple(sorted(rails)))
 
 
-def _node_speed(view: NodeView) -> float:
+def _node_speed(view: NodeView, multicast: bool) -> float:
     linked = all(link.active for gpu in view.live_gpus for link in gpu.links)
-    return min(view.speed, 1.0 if linked else _LINK_DOWN)
+    speeds = [view.speed, view.nvlink_speed, 1.0 if linked else _LINK_DOWN]
+    return min([*speeds, view.nvls_speed] if multicast else speeds)
 
 
 def _broken_imex(views: Sequence[NodeView]) -> str | None:

@@ -143,6 +143,7 @@ class Port:
     netdev: str
     counters: dict[str, int]
     growth: dict[str, int]
+    carries: float = 1.0  # share of its rate that gets through between the port and GPU memory
 
     @property
     def infiniband(self) -> bool:

@@ -35,7 +35,10 @@ class NodeView:
     host: HostState
     schedulers: Schedulers = field(default_factory=Schedulers)
     imex_running: bool = True
-    speed: float = 1.0  # share of healthy NCCL bandwidth
+    speed: float = 1.0  # share of healthy NCCL bandwidth, over any path
+    nvlink_speed: float = 1.0  # the same over NVLink only
+    nvls_speed: float = 1.0  # the same of the NVLink switches' multicast only
+    nvls: bool = True  # whether multicast is available at all
     hangs: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -227,7 +230,11 @@ def _apply(fault: Fault, view: NodeView) -> None:
             for each in view.gpus:
                 each.fabric = Fabric(status="Insufficient Resources", summary="Unhealthy", bandwidth="N/A")
         case "slow-node":
-            view.speed = min(view.speed, float(fault["factor"]))
+            _slow(view, str(fault.where.get("layer", "host")), float(fault["factor"]))
+        case "rail-gdr-slow":
+            _named_port(view, fault["port"]).carries = float(fault["factor"])
+        case "nvls-unavailable":
+            view.nvls = False
         case "hung-nvidia-smi":
             view.hangs |= {"nvidia-smi"}
         case "ecc-uncorrectable":
@@ -242,3 +249,17 @@ def _apply(fault: Fault, view: NodeView) -> None:
             gpu.inforom_ok = False
         case "gpu-busy":
             gpu.processes.append(Process(40_000 + gpu.index, str(fault["name"]), 181_250))
+
+
+def _slow(view: NodeView, layer: str, factor: float) -> None:
+    """The node's share of healthy NCCL bandwidth, of what one layer carries or of everything."""
+    match layer:
+        case "nvlink":
+            view.nvlink_speed = min(view.nvlink_speed, factor)
+        case "nvls":
+            view.nvls_speed = min(view.nvls_speed, factor)
+        case "infiniband":
+            for port in view.ports:
+                port.carries = min(port.carries, factor)
+        case _:
+            view.speed = min(view.speed, factor)
