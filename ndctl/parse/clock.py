@@ -9,7 +9,10 @@ from ndctl.parse.pasted import lines
 
 _OFFSET = re.compile(r"^(?P<seconds>\d{1,12}(?:\.\d{1,12})?) seconds (?P<way>slow|fast) of NTP time$")
 _NUMBER = re.compile(r"[+-]?\d{1,12}(?:\.\d{1,12})?(?= seconds\b)")
-_REFERENCE = re.compile(r"^(?P<id>[0-9A-F]{8}) \((?P<name>[^)]*)\)$")
+# A hexadecimal id since chrony 2; before it an address.
+_REFERENCE = re.compile(r"^(?P<id>[0-9A-F]{8}|[\d.]{7,15}) \((?P<name>[^)]*)\)$")
+# No source at all, and chrony's local mode, in which it believes its own clock.
+_NO_SOURCE = ("00000000", "0.0.0.0", "7F7F0101", "127.127.1.1")
 _COMPLAINT = re.compile(r"^(?:\d{3} .{3,80}|.{0,60}[Cc]ould not .{3,80}|Failed to .{3,120})$")
 
 
@@ -103,7 +106,7 @@ def _of_chrony(values: dict[str, str]) -> ClockFacts:
     dispersion = _NUMBER.match(values.get("root dispersion", ""))
     stratum = values.get("stratum", "")
     synced: bool | None = None
-    if leap == "Not synchronised" or (named and named["id"] == "00000000"):
+    if leap == "Not synchronised" or (named and named["id"] in _NO_SOURCE):
         synced = False
     elif leap in ("Normal", "Insert second", "Delete second"):
         synced = True
