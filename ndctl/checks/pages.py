@@ -127,6 +127,8 @@ def _figure(profile: Profile, path: str) -> tuple[str, str]:
             raise ValueError(f"a profile has no '{path}'")
     if here is None:
         return f"a figure that profile {profile.name} lacks", ""
+    if isinstance(here, Known) and here.unit == "fraction" and isinstance(here.value, (int, float)):
+        return f"{100 * here.value:g} %", here.origin
     if isinstance(here, Known):
         return f"{_plain(here.value)}{_unit(here.unit)}", here.origin
     if isinstance(here, Bounds):

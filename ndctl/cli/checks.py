@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from ndctl.model.status import Level
+
+if TYPE_CHECKING:
+    from ndctl.inventory.loader import Loaded
+    from ndctl.profiles.schema import Profile
+    from ndctl.workflow.known_checks import KnownCheck
 
 CHECKS_SCHEMA = "ndctl.checks/1"
 
@@ -21,18 +29,98 @@ def register(app: typer.Typer) -> None:
 
 
 def checks(
+    inventory: Annotated[
+        Path | None, typer.Argument(help="Also say what this inventory switches off.", show_default=False)
+    ] = None,
+    level: Annotated[
+        Level | None, typer.Option("--level", help="Only what this level asks. [default: all]", show_default=False)
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", help="Whose thresholds are shown. [default: the inventory's, else gb300]"),
+    ] = None,
     output: Annotated[ListFormat, typer.Option("-o", "--output", help="How they are printed.")] = ListFormat.TABLE,
 ) -> None:
-    """List every check of `ndctl validate`: the names `disabled_checks` takes, by group and level."""
+    """List every check of `ndctl validate`, with level, cost, threshold and who says so.
+
+    The names are those that `disabled_checks` takes; `ndctl explain CHECK` tells more of one.
+    """
     from ndctl.cli.output import emit
+    from ndctl.inventory.loader import load
     from ndctl.model.jsonable import dumps
+    from ndctl.profiles import load as load_profile
     from ndctl.workflow.known_checks import known_checks
 
-    known = known_checks()
+    loaded = load(inventory) if inventory is not None else None
+    chosen = load_profile(profile) if profile else loaded.profile if loaded else load_profile("gb300")
+    off = _switched_off(loaded)
+    rows = [
+        _row(one, chosen, off.get(one.id, "")) for one in known_checks() if level is None or level.includes(one.level)
+    ]
     if output is ListFormat.JSON:
-        emit(dumps({"schema": CHECKS_SCHEMA, "checks": known}))
+        emit(dumps({"schema": CHECKS_SCHEMA, "profile": chosen.name, "checks": rows}))
         return
-    rows = [("check", "group", "level", "needed", "what it says")]
-    rows += [(one.id, one.group, one.level, "required" if one.required else "optional", one.title) for one in known]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    emit("\n".join("  ".join((*map(str.ljust, row[:4], widths), row[4])).rstrip() for row in rows))
+    emit(_table(rows))
+
+
+def _switched_off(loaded: Loaded | None) -> dict[str, str]:
+    """Check id -> why and until when; what has expired says so."""
+    if loaded is None:
+        return {}
+    from datetime import UTC, date, datetime
+
+    from ndctl.workflow.gathered import disabled_checks
+
+    today = datetime.now(UTC).date()
+    expired = {
+        entry.check: f"{entry.reason} (expired on {entry.until}: it is asked again)"
+        for entry in loaded.inventory.disabled_checks
+        if date.fromisoformat(entry.until) < today
+    }
+    return {**expired, **disabled_checks(loaded, today)}
+
+
+def _row(one: KnownCheck, profile: Profile, disabled: str) -> dict[str, Any]:
+    from ndctl.checks.pages import page_of, threshold
+
+    found = page_of(one.id)
+    page = found[0] if found is not None and found[0].check == one.id else None
+    limit = threshold(page, profile) if page else None
+    sources = (*limit.sources, *((page.source,) if page.source != "the profile" else ())) if page and limit else ()
+    return {
+        "id": one.id,
+        "group": one.group,
+        "level": one.level,
+        "title": one.title,
+        "required": one.required,
+        "active": one.active,
+        "cost_s": one.cost_s if one.active else page.cost_s if page else None,
+        "threshold": limit.text if limit else "",
+        "source": "; ".join(dict.fromkeys(sources)),
+        "commands": one.commands,
+        "disabled": disabled,
+    }
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    """Two lines a check: what it is, then what it is held against and who says so."""
+    heads = ("check", "level", "needed", "cost", "what it says")
+    cells = [
+        (row["id"], row["level"], "required" if row["required"] else "optional", _cost(row), row["title"])
+        for row in rows
+    ]
+    widths = [max(len(row[column]) for row in (heads, *cells)) for column in range(4)]
+    lines = ["  ".join((*map(str.ljust, heads[:4], widths), heads[4])).rstrip()]
+    for row, cell in zip(rows, cells, strict=True):
+        lines.append("  ".join((*map(str.ljust, cell[:4], widths), cell[4])).rstrip())
+        if row["threshold"]:
+            lines.append(f"    {row['threshold']}" + (f"   [{row['source']}]" if row["source"] else ""))
+        if row["disabled"]:
+            lines.append(f"    switched off: {row['disabled']}")
+    return "\n".join(lines)
+
+
+def _cost(row: dict[str, Any]) -> str:
+    if row["cost_s"] is None:
+        return "-"
+    return f"{row['cost_s']:g} s {'a rack' if row['active'] else 'a node'}"

@@ -34,6 +34,7 @@ VERBS = (
     "nodes",
     "validate",
     "checks",
+    "explain",
     "judge",
     "runs",
     "schema",

@@ -60,6 +60,11 @@ def show_raw(text: str) -> None:
     _emit_some(text)
 
 
+def show_lines(lines: Iterable[Line]) -> None:
+    """The answer as lines, coloured and folded for a terminal."""
+    _show(lines)
+
+
 def _show(lines: Iterable[Line]) -> None:
     """Colour and folding are for a terminal; a pipe or file gets one plain line for each line of the answer."""
     from ndctl.report.lines import as_plain, as_text

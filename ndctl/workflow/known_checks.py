@@ -20,6 +20,8 @@ class KnownCheck:
     level:    the level from which on it is asked
     required: without its answer a rack is incomplete
     commands: ids of what nodes are asked, as `ndctl report RUN --raw NODE/COMMAND` names them
+    active:   uses GPUs or the fabric, so only idle nodes are touched
+    cost_s:   seconds a healthy rack takes (active checks only; a passive one's cost is on its page)
     """
 
     id: str
@@ -28,6 +30,8 @@ class KnownCheck:
     title: str
     required: bool
     commands: tuple[str, ...]
+    active: bool = False
+    cost_s: float = 0.0
 
 
 def known_checks() -> tuple[KnownCheck, ...]:
@@ -39,7 +43,7 @@ def known_checks() -> tuple[KnownCheck, ...]:
         for check in catalogue()
     )
     active = (
-        KnownCheck(check.id, check.group, check.level, check.title, check.required, check.texts)
+        KnownCheck(check.id, check.group, check.level, check.title, check.required, check.texts, True, check.cost_s)
         for check in active_checks()
     )
     return tuple(sorted((*passive, *active), key=lambda check: check.id))

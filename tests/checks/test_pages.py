@@ -28,7 +28,7 @@ def test_a_figure_comes_with_unit_and_origin() -> None:
 
 def test_a_path_that_no_profile_has_is_a_bug() -> None:
     page = next(iter(pages().values())).model_copy(update={"threshold": "{gpu.colour}"})
-    with pytest.raises(ValueError, match="no .gpu"):
+    with pytest.raises(ValueError, match=r"no .gpu"):
         threshold(page, profiles.load("gb300"))
 
 

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from ndctl.checks.registry import catalogue
+from ndctl.jobs.active.registry import active_checks
 from ndctl.model.status import Group, Level
+from ndctl.report import schemas
 from ndctl.workflow.known_checks import known_checks
 from tests.cli.conftest import Said
 
@@ -26,9 +29,36 @@ def test_every_check_is_listed_once_with_the_active_ones(ndctl: Callable[..., Sa
     said = ndctl("checks")
     assert said.code == 0 and said.err == ""
     head, *rows = said.out.splitlines()
-    ids = [row.split()[0] for row in rows]
-    assert head.split()[:3] == ["check", "group", "level"]
-    assert ids == sorted({*(check.id for check in catalogue()), "nccl.all-reduce", "infiniband.write-bw"})
+    ids = [row.split()[0] for row in rows if not row.startswith(" ")]
+    assert head.split()[:4] == ["check", "level", "needed", "cost"]
+    assert ids == sorted({*(check.id for check in catalogue()), *(check.id for check in active_checks())})
+
+
+def test_a_level_lists_what_it_asks(ndctl: Callable[..., Said]) -> None:
+    quick = json.loads(ndctl("checks", "--level", "quick", "-o", "json").out)["checks"]
+    whole = json.loads(ndctl("checks", "--level", "acceptance", "-o", "json").out)["checks"]
+    assert {one["level"] for one in quick} == {"quick"} and not any(one["active"] for one in quick)
+    assert len(whole) == len(known_checks()) > len(quick)
+
+
+def test_the_profile_chooses_the_thresholds(ndctl: Callable[..., Said]) -> None:
+    def limit(profile: str) -> str:
+        rows = json.loads(ndctl("checks", "--profile", profile, "-o", "json").out)["checks"]
+        return str(next(row["threshold"] for row in rows if row["id"] == "host.identity"))
+
+    assert "128 vCPUs" in limit("gb300") and limit("h200") != limit("gb300")
+
+
+def test_what_an_inventory_switches_off_is_said_and_what_has_expired(
+    ndctl: Callable[..., Said], tmp_path: Path
+) -> None:
+    file = tmp_path / "lab.yaml"
+    text = INVENTORY.format(check="gpu.xid")
+    file.write_text(text + "  - {check: gpu.count, reason: was odd, until: 2020-01-31}\n")
+    rows = {row["id"]: row["disabled"] for row in json.loads(ndctl("checks", file, "-o", "json").out)["checks"]}
+    assert rows["gpu.xid"] == "known and harmless (until 2099-01-31)"
+    assert "expired on 2020-01-31" in rows["gpu.count"] and rows["gpu.health"] == ""
+    assert "switched off: known and harmless" in ndctl("checks", file).out
 
 
 def test_the_list_as_json_says_what_each_asks(ndctl: Callable[..., Said]) -> None:
@@ -39,6 +69,7 @@ def test_the_list_as_json_says_what_each_asks(ndctl: Callable[..., Said]) -> Non
     assert by_id["nvlink.errors"]["required"] is False
     assert by_id["nccl.all-reduce"]["level"] == "standard" and by_id["nccl.all-reduce"]["group"] == "nccl"
     assert all(check["title"] and check["commands"] for check in answer["checks"])
+    Draft202012Validator(schemas.load("checks")).validate(answer)
     assert {check["group"] for check in answer["checks"]} == {group.value for group in Group}
     assert {check["level"] for check in answer["checks"]} <= {level.value for level in Level}
 
