@@ -123,7 +123,8 @@ _TASKS = (
     'cd "$NDCTL_SYSROOT/proc" || exit 3; '
     'set -- [0-9]*; [ -d "$1" ] || exit 3; printf "tasks %s\\n" "$#"; [ -r 1/stat ] && echo "init seen"; '
     'look() { read -r up rest <uptime; echo "at $up"; '
-    "grep -ahE '^[0-9]+ \\(.*\\) [DZ] ' [0-9]*/stat 2>/dev/null | head -n 2000; }; "
+    # Through xargs, since a hundred thousand names do not fit one command line.
+    "printf '%s\\n' [0-9]*/stat | xargs grep -ahE '^[0-9]+ \\(.*\\) [DZ] ' 2>/dev/null | head -n 2000; }; "
     # stdout of the first look is kept in a variable, since whether there is a second hangs on it.
     "first=$(look); printf '%s\\n' \"$first\"; "
     "stuck=$(printf '%s\\n' \"$first\" | grep -E '\\) D ' | cut -d' ' -f1 | head -n 100); "
