@@ -169,24 +169,25 @@ class ActiveTests:
             result.skip(check.id, name, reason)
             return
         result.ran = True
-        result.add(
-            check.run(
-                RackUnderTest(
-                    rack=name,
-                    nodes=tuple(rack.fit),
-                    suspects=rack.suspects,
-                    profile=self._profile,
-                    runner=self._transport,
-                    environment=self._environment,
-                    host_keys=self._transport.host_key_lines,
-                    token=self._token,
-                    may_go_on=lambda: self._may_go_on(rack.lease),
-                    say=lambda step, message, status: self._say(rack.rack, step, message, status),
-                    stopping=self._stopping,
-                    answers=rack.answers,
-                )
+        outcome = check.run(
+            RackUnderTest(
+                rack=name,
+                nodes=tuple(rack.fit),
+                suspects=rack.suspects,
+                profile=self._profile,
+                runner=self._transport,
+                environment=self._environment,
+                host_keys=self._transport.host_key_lines,
+                token=self._token,
+                may_go_on=lambda: self._may_go_on(rack.lease),
+                say=lambda step, message, status: self._say(rack.rack, step, message, status),
+                stopping=self._stopping,
+                answers=rack.answers,
             )
         )
+        # Whom one test found, the next ones leave out first: one culprit is searched for once.
+        rack.suspects |= {f.node for f in outcome.findings if f.status is Status.FAIL and f.node}
+        result.add(outcome)
 
     def _environment(self, scope: str) -> dict[str, str]:
         recipe = self._profile.nccl.environment
