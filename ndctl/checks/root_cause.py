@@ -106,11 +106,20 @@ _MEMORY_HEALTH = tuple(
     )
 )
 
+_NCCL_OVER_INFINIBAND = tuple(f"nccl.{test}" for test in ("all-reduce-ib", "one-rail", "across-racks"))
+_NCCL_TESTS = (
+    *(f"nccl.{test}" for test in ("all-reduce", "all-gather", "reduce-scatter", "alltoall", "sendrecv")),
+    *_NCCL_OVER_INFINIBAND,
+)
 _NCCL_CULPRITS = tuple(
-    f"nccl.all-reduce.{word}" for word in ("slow-node", "error-node", "hang-node", "fall-back-node", "path")
+    f"{test}.{word}"
+    for test in _NCCL_TESTS
+    for word in ("slow-node", "error-node", "hang-node", "fall-back-node", "path")
 )
 _NCCL_SYMPTOMS = tuple(
-    f"nccl.all-reduce.{word}" for word in ("slow", "error", "hang", "wrong", "transport", "nvls", "no-result")
+    f"{test}.{word}"
+    for test in _NCCL_TESTS
+    for word in ("slow", "error", "hang", "wrong", "transport", "nvls", "gdr", "rails", "no-result")
 )
 
 RULES: tuple[Rule, ...] = (
@@ -126,6 +135,12 @@ RULES: tuple[Rule, ...] = (
     Rule(("infiniband.ports",), ("infiniband.counters", "infiniband.pkeys"), _same_part, _FAIL_OR_UNKNOWN),
     Rule(("infiniband.ports.port-count",), ("infiniband.counters.not-observable",), _same_node),
     Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.write-bw",), _same_rail),
+    Rule(
+        ("infiniband.ports", "infiniband.pkeys", "infiniband.write-bw"),
+        _NCCL_OVER_INFINIBAND,
+        _in_the_launch,
+        _FAIL_OR_UNKNOWN,
+    ),
     Rule(
         ("gpu.driver", "gpu.count", "nvlink.links", "nvlink.fabric", "nvlink.clique", "nvlink.imex", "gpu.xid"),
         ("nccl.",),
