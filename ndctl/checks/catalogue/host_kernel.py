@@ -3,6 +3,7 @@ for lack of memory, disks, lockups. "Nothing found" counts only where the log co
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
@@ -49,6 +50,12 @@ KINDS = frozenset(
     )
 )
 _PARTS_SHOWN = 4
+# A process killed for lack of memory of the machine; at the limit of its own container or job the machine had enough.
+_MACHINE_OUT_OF_MEMORY = re.compile(
+    r"(?<!cgroup )out of memory: kill|oom-kill:constraint=CONSTRAINT_(?!MEMCG)|oom-kill:.{0,200}global_oom",
+    re.IGNORECASE,
+)
+_AT_A_LIMIT = re.compile(r"memory cgroup out of memory: kill", re.IGNORECASE)
 
 
 @lru_cache(maxsize=2048)
@@ -63,7 +70,9 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
         return [missing]
     result = answer.results[commands.KERNEL_LOG.id]
     log = _read(result.stdout, result.stderr)
-    said = event_findings(_folded(log), log.pstore)
+    own_limit = bool(_AT_A_LIMIT.search(result.stdout)) and not _MACHINE_OUT_OF_MEMORY.search(result.stdout)
+    events = [event for event in _folded(log) if not (own_limit and event.kind == "out-of-memory")]
+    said = event_findings(events, log.pstore)
     findings = [_ours(of_node(_ID, finding, answer, commands.KERNEL_LOG)) for finding in said]
     why = _unread(answer, log)
     if why:
@@ -77,7 +86,8 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
             value=log.lines,
             unit="lines",
             message=f"no fault of the machine in {log.lines} lines of this boot's kernel log"
-            + ("" if log.booted is not None else ", which no longer reaches back to the boot"),
+            + ("" if log.booted is not None else ", which no longer reaches back to the boot")
+            + ("; processes were killed at their own job's memory limit" if own_limit else ""),
             evidence=evidence(answer, commands.KERNEL_LOG),
         )
     ]

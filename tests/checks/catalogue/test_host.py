@@ -337,6 +337,17 @@ def test_many_killed_processes_are_one_finding() -> None:
     assert one.value == 30 and "and 26 more" in one.subject and one.status is Status.WARN
 
 
+def test_a_process_killed_at_its_own_jobs_limit_says_nothing_of_the_machine() -> None:
+    lines = (
+        "2026-12-02T02:00:01.1+0000 h kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),task=a,pid=9,uid=0\n"
+        "2026-12-02T02:00:01.1+0000 h kernel: Memory cgroup out of memory: Killed process 9 (a) total-vm:1kB\n"
+    )
+    found = findings("host.kernel", (3, {"kernel-log": QUIET_LOG + lines}))
+    assert standing(found) == [] and any("memory limit" in f.message for f in found)
+    both = lines + "2026-12-02T02:00:09.1+0000 h kernel: Out of memory: Killed process 10 (a) total-vm:1kB\n"
+    assert len(standing(findings("host.kernel", (3, {"kernel-log": QUIET_LOG + both})))) == 1
+
+
 @pytest.mark.parametrize("check", NEW)
 def test_a_text_cut_anywhere_blames_nothing(check: str) -> None:
     """Only the end of a text is lost where a command dies; what is then not there was not seen."""
