@@ -27,6 +27,8 @@ _SOON = ("RESERVED", "PLANNED", "BLOCKED", "POWERING_UP", "POWER_UP")
 _GOING = ("REBOOT_REQUESTED", "REBOOT_ISSUED", "POWER_DOWN", "POWERING_DOWN")
 _CLOSED = ("DRAIN", "MAINTENANCE", "DOWN", "FAIL", "FUTURE")
 _DEVICES = ("nvidia.com/", "rdma/", "mellanox.com/")
+_SLURM_AWAY = "its controller, its key service (munge) or its configuration cannot be reached from the node"
+_TOOL_FAILS = "nvidia-smi is missing, fails or hangs there"
 _FREE = ("IDLE", "DOWN", "FUTURE")
 
 
@@ -38,10 +40,11 @@ class Use(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """`said`: who uses it, or what does not tell; for a free node what vouches for it."""
+    """`said`: who uses it, or what does not tell, then with a likely `cause`; for a free node what vouches for it."""
 
     use: Use
     said: str = ""
+    cause: str = ""
 
 
 ASKED_FIRST = (SLURM, KUBERNETES, COMPUTE_PROCESSES, LOAD)
@@ -67,7 +70,8 @@ def occupancy(answer: NodeAnswer) -> Occupancy:
     ]
     for use in (Use.BUSY, Use.UNTOLD):
         if told := [one for one in said if one is not None and one.use is use]:
-            return Occupancy(use, "; ".join(one.said for one in told))
+            causes = dict.fromkeys(one.cause for one in told if one.cause)
+            return Occupancy(use, "; ".join(one.said for one in told), "; ".join(causes))
     return Occupancy(Use.FREE, "; ".join(one.said for one in said if one is not None and one.said))
 
 
@@ -81,7 +85,7 @@ def _slurm(result: CommandResult | None) -> Occupancy | None:
         return None
     if lost or result.timed_out or result.truncated or result.exit_code != 0 or not facts.nodes:
         why = "no answer in time" if result.timed_out else next(iter(facts.problems[-1:]), "no answer")
-        return Occupancy(Use.UNTOLD, f"Slurm does not tell whether it is in use ({why})")
+        return Occupancy(Use.UNTOLD, f"Slurm does not tell whether it is in use ({why})", _SLURM_AWAY)
     for node in facts.nodes:
         if _allocated(node):
             return Occupancy(Use.BUSY, f"Slurm says {node.state}{_jobs(facts)}")
@@ -90,7 +94,8 @@ def _slurm(result: CommandResult | None) -> Occupancy | None:
         if node.flags & set(_GOING):
             return Occupancy(Use.BUSY, f"Slurm says {node.state}: it is about to go away")
         if not node.flags & set(_FREE):
-            return Occupancy(Use.UNTOLD, f"Slurm says {node.state or 'no state'}, which tells nothing of its use")
+            said = f"Slurm says {node.state or 'no state'}, which tells nothing of its use"
+            return Occupancy(Use.UNTOLD, said, "its controller has not heard of the node since it began")
     return Occupancy(Use.FREE, f"Slurm says {facts.nodes[0].state}")
 
 
@@ -128,7 +133,7 @@ def _devices(pod: KubePod) -> str:
 
 
 def _processes(result: CommandResult | None) -> Occupancy | None:
-    untold = Occupancy(Use.UNTOLD, "nvidia-smi does not tell whether its GPUs are in use")
+    untold = Occupancy(Use.UNTOLD, "nvidia-smi does not tell whether its GPUs are in use", _TOOL_FAILS)
     if result is None or result.exit_code != 0:
         return untold
     rows = [[cell.strip() for cell in line.split(",")] for line in result.stdout.splitlines() if line.strip()]

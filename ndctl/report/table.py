@@ -27,6 +27,7 @@ _VERDICT_STYLE = {
 }
 _WORST_LAST = list(_VERDICT_STYLE)
 _FINDINGS_SHOWN = 12  # of one rack, worst first; -v shows all
+_CHECKS_SHOWN = 3  # that were skipped for one reason
 _LABEL = 9  # columns of "measured", "explains" and a blank
 _INDENT = 11  # where a finding's text begins, under its status
 
@@ -187,11 +188,17 @@ def _is_raw(finding: Finding) -> bool:
 
 
 def _skips(skipped: list[Finding], rack: RackResult) -> Iterator[Line]:
+    """What was skipped, once for all checks that were for the same reason on the same nodes."""
     addresses = {node.name: node.address for node in rack.nodes}
-    reasons: dict[tuple[str, str], list[str]] = {}
+    nodes_of: dict[tuple[str, str], list[str]] = {}
     for entry in fold(skipped, addresses):
         key = (entry.finding.check, entry.finding.message)
-        reasons.setdefault(key, []).extend(filter(None, entry.nodes))
-    for (check, message), nodes in sorted(reasons.items()):
-        where = f"  {node_set(nodes)}" if nodes else ""
-        yield Line(f"  {'skip':<8} {check}{where}   {message}", STATUS_STYLE[Status.SKIP], hang=_INDENT)
+        nodes_of.setdefault(key, []).extend(filter(None, entry.nodes))
+    checks_of: dict[tuple[str, str], list[str]] = {}
+    for (check, message), nodes in sorted(nodes_of.items()):
+        checks_of.setdefault((node_set(nodes), message), []).append(check)
+    for (where, message), checks in checks_of.items():
+        shown = ", ".join(checks[:_CHECKS_SHOWN])
+        more = f" and {len(checks) - _CHECKS_SHOWN} more" if len(checks) > _CHECKS_SHOWN else ""
+        where = f"  {where}" if where else ""
+        yield Line(f"  {'skip':<8} {shown}{more}{where}   {message}", STATUS_STYLE[Status.SKIP], hang=_INDENT)

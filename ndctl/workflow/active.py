@@ -12,7 +12,7 @@ from ndctl.inventory.loader import Loaded
 from ndctl.jobs.active.base import ActiveCheck, Outcome, RackUnderTest, Stopping
 from ndctl.jobs.active.registry import active_checks
 from ndctl.jobs.lease import Lease, give_back, renew, take
-from ndctl.jobs.occupancy import ASKED_FIRST, Use, occupancy, worth_asking_again
+from ndctl.jobs.occupancy import ASKED_FIRST, Occupancy, Use, occupancy, worth_asking_again
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.events import Event, EventSink
 from ndctl.model.findings import Finding
@@ -213,8 +213,9 @@ class ActiveTests:
         first, more = taken[0], f" and {len(taken) - 1} more nodes" if len(taken) > 1 else ""
         self._say(rack.rack, "left out", f"{first.name}: {uses[first].said}{more}", "waiting")
         rack.fit = [node for node in rack.fit if node not in taken]
-        for check in pending:
-            result.findings += [_left_out(check.id, node, uses[node].use, uses[node].said) for node in taken]
+        for position, check in enumerate(pending):
+            # That a node does not tell is one trouble, however many tests it costs.
+            result.findings += [_left_out(check.id, node, uses[node], again=position > 0) for node in taken]
         if not rack.fit:
             self._skip(result, rack.rack, f"no node is left to test: {first.name}: {uses[first].said}{more}", pending)
 
@@ -227,7 +228,7 @@ class ActiveTests:
         rack.held -= spare
         for node in over:
             why = f"only {self._bound.limit} nodes may be under test (--max-nodes-under-test)"
-            result.findings += [_left_out(check.id, node, Use.BUSY, why) for check in pending]
+            result.findings += [_left_out(check.id, node, Occupancy(Use.BUSY, why)) for check in pending]
 
     def _over_budget(self, rack: _Rack, left: Sequence[ActiveCheck], left_s: float, result: ActiveResult) -> None:
         budget = spoken(self._budget_s or 0)
@@ -273,15 +274,15 @@ def _too_few(nodes: Sequence[Node], did: str, needed: int = 2) -> str:
     return f"{len(nodes)} node{'s' if len(nodes) != 1 else ''} of the rack {did}; {needed} are needed"
 
 
-def _left_out(check: str, node: Node, use: Use, why: str) -> Finding:
+def _left_out(check: str, node: Node, why: Occupancy, again: bool = False) -> Finding:
     """Who does not tell is unknown: something is wrong there. Who is in use is skipped: nothing is."""
-    untold = use is Use.UNTOLD
+    untold = why.use is Use.UNTOLD and not again
     return Finding(
         check=f"{check}.left-out",
         status=Status.UNKNOWN if untold else Status.SKIP,
         subject="all GPUs",
         node=node.name,
-        message=f"left out of the test: {why}",
-        cause="a tool is missing, fails or hangs there" if untold else "",
+        message=f"left out of the test: {why.said}",
+        cause=why.cause if untold else "",
         action=Action.INVESTIGATE if untold else Action.NONE,
     )

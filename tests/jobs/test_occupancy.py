@@ -249,10 +249,10 @@ def test_a_slurmd_that_nobody_can_be_asked_about_is_not_taken_for_idle(nodes: Lo
     for number, name in ((1, "systemd"), (77, "slurmd")):
         (tasks / str(number)).mkdir(parents=True)
         (tasks / str(number) / "comm").write_text(f"{name}\n")
-    untold = "Slurm does not tell whether it is in use (slurmd runs here, and scontrol does not know its cluster)"
-    assert ask(nodes) == Occupancy(Use.UNTOLD, untold)
+    said = "Slurm does not tell whether it is in use (slurmd runs here, and scontrol does not know its cluster)"
+    assert (ask(nodes).use, ask(nodes).said) == (Use.UNTOLD, said)
     nodes.tool("scontrol", "echo 'scontrol: fatal: Could not establish a configuration source' >&2; exit 1")
-    assert ask(nodes) == Occupancy(Use.UNTOLD, untold)
+    assert (ask(nodes).use, ask(nodes).said) == (Use.UNTOLD, said)
     (tasks / "77" / "comm").write_text("sleep\n")
     assert ask(nodes) == Occupancy(Use.FREE)
 
