@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ LEFTOVERS_CHECK = "job.leftovers"
 # NCCL prints its transports, its NVLink domain and NVLS under INIT.
 _DEBUG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV"}
 GROUP_DEADLINE_S = 150.0  # a smaller group at one size; a hang costs this much
+_NO_TOKEN = re.compile(r"[^A-Za-z0-9._-]+")
 LARGE = 16 * (1 << 30)  # where no floor says at which size a figure counts
 
 
@@ -109,7 +111,7 @@ class Bench:
             environment={**asked.environment, **_DEBUG},
             host_keys={node.name: rack.host_keys(node) for node in nodes},
             tests_dir=rack.profile.nccl.tests_dir.value,
-            token=f"{rack.token}-{rack.rack}-{asked.called}-{label}",
+            token=_token(rack.token, rack.rack, asked.called, label),
         )
         if not small:
             return launch
@@ -149,6 +151,11 @@ class Bench:
             )
             self.say(asked, f"{measured[1]:.0f} GB/s over {len(run.launch.nodes)} nodes", "done")
         return Shown(run, findings, verdict(findings), command, measured[1] if measured else None)
+
+
+def _token(*parts: str) -> str:
+    """Names the launch on the nodes; a pair of racks has a name of other letters than a token may have."""
+    return _NO_TOKEN.sub("-", "-".join(parts))
 
 
 def _sizes(groups: Sequence[tuple[Node, ...]]) -> str:

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from ndctl.inventory.loader import Loaded
 from ndctl.jobs.active.base import ActiveCheck, Outcome, RackUnderTest, Stopping
@@ -93,6 +94,7 @@ class ActiveTests:
             and check.group in groups
             and check.id not in disabled
             and check.applies(loaded.profile)
+            and not check.across
         )
         if budget_s is not None:
             self._wanted = by_worth(self._wanted, past or {})
@@ -176,7 +178,7 @@ class ActiveTests:
                 suspects=rack.suspects,
                 profile=self._profile,
                 runner=self._transport,
-                environment=self._environment,
+                environment=partial(nccl_environment, self._loaded),
                 host_keys=self._transport.host_key_lines,
                 token=self._token,
                 may_go_on=lambda: self._may_go_on(rack.lease),
@@ -188,11 +190,6 @@ class ActiveTests:
         # Whom one test found, the next ones leave out first: one culprit is searched for once.
         rack.suspects |= {f.node for f in outcome.findings if f.status is Status.FAIL and f.node}
         result.add(outcome)
-
-    def _environment(self, scope: str) -> dict[str, str]:
-        recipe = self._profile.nccl.environment
-        own = recipe.get("infiniband", {}) if scope == "infiniband" else recipe.get("rack", {})
-        return {**recipe.get("common", {}), **own, **self._loaded.inventory.nccl_env}
 
     def _keep_idle(self, rack: _Rack, pending: Sequence[ActiveCheck], result: ActiveResult) -> None:
         """Leave out of the pending tests who is in use (skip) and who does not tell (unknown). Asked afresh: a job may
@@ -268,6 +265,13 @@ class ActiveTests:
         if again.held_by:
             return f"another test took the rack over: {again.held_by}"
         return again.problem
+
+
+def nccl_environment(loaded: Loaded, scope: str) -> dict[str, str]:
+    """The profile's recipe for a path ("rack" or "infiniband"), with what the inventory overrides."""
+    recipe = loaded.profile.nccl.environment
+    own = recipe.get("infiniband", {}) if scope == "infiniband" else recipe.get("rack", {})
+    return {**recipe.get("common", {}), **own, **loaded.inventory.nccl_env}
 
 
 def _too_few(nodes: Sequence[Node], did: str, needed: int = 2) -> str:

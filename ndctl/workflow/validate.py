@@ -35,7 +35,7 @@ from ndctl.workflow.select import select
 from ndctl.workflow.transport import Transport, open_transport
 
 if TYPE_CHECKING:
-    pass
+    from ndctl.jobs.active.base import Outcome
 
 RACKS_AT_ONCE = 16  # racks whose active tests run side by side
 
@@ -233,23 +233,25 @@ def _gather(
         one.seconds[rack.name] = time.monotonic() - begun
     if request.level is Level.QUICK:
         return
+    from ndctl.workflow.across import AcrossTests, Tested
     from ndctl.workflow.active import ActiveTests
     from ndctl.workflow.bounds import NodeBound
 
-    tests = ActiveTests(
-        transport,
-        one.loaded,
-        level=request.level,
-        groups=request.groups,
-        force=request.force,
-        holder=f"{getpass.getuser()}@{socket.gethostname()}, run {run_id}",
-        token=run_id.replace(":", "-"),
-        disabled=frozenset(disabled_checks(one.loaded, one.today)),
-        on_event=on_event,
-        bound=NodeBound(request.max_nodes_under_test),
-        budget_s=request.budget_s,
-        past=store.found_per_check() if request.budget_s is not None else None,
-    )
+    shared: dict[str, Any] = {
+        "level": request.level,
+        "groups": request.groups,
+        "force": request.force,
+        "holder": f"{getpass.getuser()}@{socket.gethostname()}, run {run_id}",
+        "token": run_id.replace(":", "-"),
+        "disabled": frozenset(disabled_checks(one.loaded, one.today)),
+        "on_event": on_event,
+        "bound": NodeBound(request.max_nodes_under_test),
+        "budget_s": request.budget_s,
+    }
+    past = store.found_per_check() if request.budget_s is not None else None
+    tests = ActiveTests(transport, one.loaded, past=past, **shared)
+    across = AcrossTests(transport, one.loaded, **shared)
+    again = [command for command in commands if command.order > 0 or command.id == "kernel-log"]
 
     def test(rack: Rack) -> None:
         answers = {node: one.answers[node] for node in rack.nodes if node in one.answers}
@@ -258,12 +260,17 @@ def _gather(
         }
         result = tests.run(rack, answers, frozenset(suspects))
         one.active[rack.name] = result
-        for node, command, text in result.texts:
+        ended([rack], result)
+
+    def ended(racks: list[Rack], outcome: Outcome) -> None:
+        """Keep what a test gave, and ask again for what it may have changed."""
+        for node, command, text in outcome.texts:
             store.keep_text(run_id, node, command, text)
-        if result.ran:
-            again = [command for command in commands if command.order > 0 or command.id == "kernel-log"]
-            transport.collect({node: again for node in rack.nodes if answers[node].outcome.ok}, keep)
-        one.seconds[rack.name] = time.monotonic() - begun
+        if any(one.active[rack.name].ran for rack in racks):
+            answered = [n for rack in racks for n in rack.nodes if n in one.answers and one.answers[n].outcome.ok]
+            transport.collect(dict.fromkeys(answered, again), keep)
+        for rack in racks:
+            one.seconds[rack.name] = time.monotonic() - begun
 
     with ThreadPoolExecutor(max_workers=RACKS_AT_ONCE) as pool:
         racks = [pool.submit(test, rack) for rack in one.cluster.racks]
@@ -274,3 +281,11 @@ def _gather(
             # Keys, processes and leases on the nodes are cleared by the racks' own threads, which the pool waits for.
             tests.stop()
             raise
+    across.run(
+        [
+            Tested(rack, {n: one.answers[n] for n in rack.nodes if n in one.answers}, one.active[rack.name])
+            for rack in one.cluster.racks
+        ],
+        ended,
+        spent_s=time.monotonic() - begun,
+    )

@@ -103,6 +103,7 @@ class ActiveCheck:
     smallest: how many nodes it needs
     run:      never raises for what nodes do; raises what the runner raises (Ctrl-C), after cleaning up
     applies:  whether it makes sense on this hardware
+    across:   is given the nodes of two racks; where only one rack is under test it is not asked for
     """
 
     id: str
@@ -115,3 +116,4 @@ class ActiveCheck:
     required: bool = True
     smallest: int = 2
     applies: Callable[[Profile], bool] = field(default=lambda profile: True)
+    across: bool = False
