@@ -106,14 +106,15 @@ _MEMORY_HEALTH = tuple(
     )
 )
 
-_NCCL_OVER_INFINIBAND = tuple(f"nccl.{test}" for test in ("all-reduce-ib", "one-rail", "across-racks"))
+_NCCL_OVER_INFINIBAND = ("nccl.all-reduce-ib", "nccl.one-rail")
+_NCCL_ACROSS = ("nccl.across-racks",)  # of many small launches: what it says of two racks no single node explains
 _NCCL_TESTS = (
     *(f"nccl.{test}" for test in ("all-reduce", "all-gather", "reduce-scatter", "alltoall", "sendrecv")),
     *_NCCL_OVER_INFINIBAND,
 )
 _NCCL_CULPRITS = tuple(
     f"{test}.{word}"
-    for test in _NCCL_TESTS
+    for test in (*_NCCL_TESTS, *_NCCL_ACROSS)
     for word in ("slow-node", "error-node", "hang-node", "fall-back-node", "path")
 )
 _NCCL_SYMPTOMS = tuple(
@@ -141,12 +142,14 @@ RULES: tuple[Rule, ...] = (
         _in_the_launch,
         _FAIL_OR_UNKNOWN,
     ),
+    Rule(("infiniband.ports", "infiniband.pkeys", "infiniband.write-bw"), _NCCL_ACROSS, _same_node, _FAIL_OR_UNKNOWN),
     Rule(
         ("gpu.driver", "gpu.count", "nvlink.links", "nvlink.fabric", "nvlink.clique", "nvlink.imex", "gpu.xid"),
-        ("nccl.",),
+        _NCCL_TESTS,
         _in_the_launch,
         _FAIL_OR_UNKNOWN,
     ),
+    Rule(("gpu.driver", "gpu.count", "gpu.xid"), _NCCL_ACROSS, _same_node, _FAIL_OR_UNKNOWN),
     Rule(("gpu.xid",), tuple(f"gpu.health.{w}" for w in ("recovery-action", "reset-required", "lost")), _same_part),
     # Counters and the kernel log tell of one memory error in two ways; the counters say which memory.
     Rule(_MEMORY_HEALTH, _MEMORY_XIDS, _same_part, (Status.FAIL, Status.WARN)),
@@ -157,7 +160,8 @@ RULES: tuple[Rule, ...] = (
         _same_node,
         (Status.FAIL, Status.WARN),
     ),
-    Rule(_MEMORY_HEALTH, ("nccl.",), _in_the_launch),
+    Rule(_MEMORY_HEALTH, _NCCL_TESTS, _in_the_launch),
+    Rule(_MEMORY_HEALTH, _NCCL_ACROSS, _same_node),
     # One fault of the machine, told of by its present state and by the kernel's log.
     Rule(("host.numa.cpus-offline",), ("host.identity",), _of("vcpus")),
     Rule(("host.mounts.read-only",), ("host.kernel.read-only", "host.kernel.filesystem"), _names_the_other),
@@ -178,6 +182,7 @@ RULES: tuple[Rule, ...] = (
     ),
     # Who was located as the culprit of a collective explains what the whole rack showed.
     Rule(_NCCL_CULPRITS, _NCCL_SYMPTOMS, _in_the_launch, (Status.FAIL, Status.WARN)),
+    Rule(_NCCL_CULPRITS, _NCCL_ACROSS, _same_node, (Status.FAIL, Status.WARN)),
 )
 
 

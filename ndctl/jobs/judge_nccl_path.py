@@ -61,15 +61,20 @@ def _nvls(run: NcclRun, facts: NcclTests, asked: Asked, subject: str, evidence: 
     off = run.launch.environment.get("NCCL_NVLS_ENABLE") == OFF
     if facts.nvls is not False or off or asked.test not in USES_NVLS:
         return []
+    hosts = facts.without_nvls
+    nodes = {node.name for host in hosts for node in nodes_by_host(run).get(host, ())}
+    some = len(nodes) * 2 <= len(run.launch.nodes)  # most or all: no node's own trouble
     return [
         Finding(
             check=f"{asked.check}.nvls",
             status=Status.WARN,
             subject=subject,
+            node=next(iter(nodes)) if len(nodes) == 1 and some else "",
             value="not available",
             expected="available",
             source=_SOURCE,
-            message="NVLink SHARP (NVLS) multicast is not available",
+            message="NVLink SHARP (NVLS) multicast is not available"
+            + (f" on {', '.join(sorted(nodes)[:6])}" if nodes and some else ""),
             cause="IMEX or the fabric's multicast teams",
             action=Action.INVESTIGATE,
             evidence=evidence,

@@ -39,7 +39,8 @@ def one_rail_at_a_time(rack: RackUnderTest, check: str) -> Outcome:
         with rack.stopping.ended_by(test.stop):
             shown[rail] = _named(test.first(), rail)
     speeds = {rail: one.busbw for rail, one in shown.items() if one.busbw is not None}
-    if _all_slow_alike(shown, speeds):
+    suspected = any(node.name in rack.suspects for node in rack.nodes)
+    if _all_slow_alike(shown, speeds) and not suspected:
         outcome.findings.append(_all_slow(rack, check, shown, speeds))
     else:
         for rail, one in shown.items():

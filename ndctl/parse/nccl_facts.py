@@ -74,6 +74,7 @@ def of_log(log: NcclLog) -> dict[str, Any]:
         "rail_devices": _rail_devices(log),
         "gdr": None if not log.gdr else any(log.gdr),
         "nvls": log.nvls,
+        "without_nvls": tuple(sorted(filter(None, log.without_nvls))),
         "mnnvl": log.mnnvl,
         "fabric": tuple(log.fabric[key] for key in sorted(log.fabric)),
         "env": dict(sorted(log.env.items())),

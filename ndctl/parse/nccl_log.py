@@ -55,6 +55,7 @@ class NcclLog:
     rails_of: dict[str, set[str]] = field(default_factory=dict)  # host -> numbers its channels use
     gdr: set[bool] = field(default_factory=set)
     nvls: bool | None = None
+    without_nvls: set[str] = field(default_factory=set)
     mnnvl: bool | None = None
     clique_size: int | None = None
     fabric: dict[tuple[str, str], FabricGpu] = field(default_factory=dict)
@@ -118,7 +119,11 @@ class NcclLog:
         if " set by environment to " in message and (setting := _ENV.search(message)):
             self.env[setting[1]] = setting[2].strip()
         if "NVLS multicast support is" in message:
-            self.nvls = "not available" not in message
+            available = "not available" not in message
+            # One rank without it is enough: the multicast needs all.
+            self.nvls = available and self.nvls is not False
+            if not available:
+                self.without_nvls.add(host)
         if "Using network " in message:
             self.network = next(iter(message.split("Using network ", 1)[1].split()), None)
         if "NET/IB" in message and ": Using" in message:

@@ -93,6 +93,7 @@ class NcclTests:
     unknown_fields: tuple[str, ...] = ()
     ib_devices_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rail_devices: tuple[str, ...] = ()
+    without_nvls: tuple[str, ...] = ()  # hosts
 
 
 @dataclass(slots=True)
