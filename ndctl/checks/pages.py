@@ -116,7 +116,11 @@ def threshold(page: Page, profile: Profile) -> Threshold:
 def _figure(profile: Profile, path: str) -> tuple[str, str]:
     """A figure of the profile as text, and its origin. Raises ValueError for a path that no profile can have."""
     here: object = profile
-    for name in path.split("."):
+    names = path.split(".")
+    if names[:2] == ["nccl", "floors"] and len(names) == 4:
+        # nccl.floors.<test>.<scope>: of a whole rack
+        here, names = profile.floor(names[2], names[3], profile.vms_per_rack.value), []
+    for name in names:
         if here is None:
             break
         if isinstance(here, Mapping):
