@@ -151,6 +151,16 @@ _KINDS = (
         defaults={"port": "mlx5_ib2", "factor": 0.4},
     ),
     Kind(
+        "corrupts-data",
+        "node",
+        "a node spoils data under load",
+        {"node": _NODE, "count": "elements of a result that come out wrong"},
+        "every passive check passes; collectives with the node end at full speed with wrong elements and exit code 1, "
+        "without it they are right.",
+        "{node}",
+        defaults={"count": 3},
+    ),
+    Kind(
         "nvls-unavailable",
         "node",
         "the NVLink switches' multicast is not available to a node",

@@ -1,13 +1,17 @@
 """Loopback nodes behind a real OpenSSH server, each with a home of its own, for launches by a real mpirun.
 
-`all_reduce_perf` is a stand-in that prints a plausible table from rank 0; what it does is set by NDCTL_STANDIN in the
-launch's environment: "table" (default), "hang" (every rank waits), "fail" (rank 1 ends with an NCCL error).
+The programs of nccl-tests are stand-ins that make a real MPI collective and take speed, paths and faults from the model
+of the racks (`mpi_standin`). How their processes behave is set by NDCTL_STANDIN in the launch's environment: "hang"
+(every rank waits), "stubborn" (and cannot be asked to end), "fail" (rank 1 ends with an NCCL error).
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -17,15 +21,16 @@ import pytest
 
 from ndctl.jobs.nccl import NcclLaunch
 from ndctl.model.places import Node
+from ndctl.sim.world import World
 from ndctl.ssh.engine import Engine
 from tests.ssh import sshd
 
 # Processes are ended and looked for by the token, so test runs that go on side by side must not share one.
 OWN = f"mpi{os.getpid()}"
+TESTS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
 _STANDIN = r"""#!/bin/sh
 # Every rank leaves its process id where the test finds it.
 echo "$$ $OMPI_COMM_WORLD_RANK" >> "$HOME/ranks"
-end=$(printf '%s\n' "$@" | sed -n '/^-e$/{n;p;}')
 case $NDCTL_STANDIN in
 hang) exec sleep 600 ;;
 stubborn) trap '' TERM INT HUP; while :; do sleep 1; done ;;
@@ -33,25 +38,9 @@ fail) [ "$OMPI_COMM_WORLD_RANK" = 1 ] || exec sleep 600
   echo "node: Test NCCL failure common.cu:1204 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '"
   exit 3 ;;
 esac
-[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0
-n=$OMPI_COMM_WORLD_SIZE
-echo "# nccl-tests version 2.18.5 nccl-headers=22907 nccl-library=22907"
-echo "# Collective test starting: all_reduce_perf"
-echo "# nThread 1 nGpus 1 minBytes $end maxBytes $end step: 2(factor) warmup iters: 5 iters: 20 validation: 1 graph: 0"
-i=0
-while [ $i -lt "$n" ]; do
-  printf '#  Rank %2d Group  0 Pid %6d on node%d device %2d [0018:01:00] NVIDIA GB300\n' \
-    $i $((1000 + i)) $((i / 2)) $((i % 2))
-  i=$((i + 1))
-done
-echo "node0:1000:1000 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/MNNVL"
-side='  time   algbw   busbw #wrong'
-echo "#       size         count      type   redop    root   $side   $side"
-printf '%12d  %12d     float     sum      -1  %7.1f  %6.2f  %6.2f      0  %7.1f  %6.2f  %6.2f      0\n' \
-  "$end" $((end / 4)) 36171.1 474.96 890.55 36170.0 474.97 890.57
-echo "# Out of bounds values : 0 OK"
-echo "# Avg bus bandwidth    : 890.56"
-echo "#"
+# Nodes of one machine must not share segments in /dev/shm, whose names hold its host name, and reach each other by lo.
+export OMPI_MCA_btl_vader_backing_directory="$TMPDIR" OMPI_MCA_btl_tcp_if_include=lo
+exec {python} {standin} {world} "${{0##*/}}" "$@"
 """
 
 
@@ -62,16 +51,24 @@ def require() -> None:
         if os.environ.get("CI") == "true":
             raise RuntimeError("mpirun is missing: apt-get install openmpi-bin")
         pytest.skip("no mpirun on this machine (apt-get install openmpi-bin)")
+    try:
+        ctypes.CDLL("libmpi.so.40")  # Open MPI 3 to 5; it comes with mpirun
+    except OSError as error:
+        if os.environ.get("CI") == "true":
+            raise RuntimeError(f"Open MPI's library is missing: {error}") from error
+        pytest.skip(f"Open MPI's library is missing: {error}")
 
 
 @dataclass(frozen=True, slots=True)
 class MpiLab:
-    """`homes`: node name -> its home, or one for all. The engine is a NodeRunner over real SSH."""
+    """`homes`: node name -> its home, or one for all. The engine is a NodeRunner over real SSH. `world`: the model of
+    the racks that the stand-ins answer from; faults are planted there."""
 
     server: sshd.Sshd
     homes: dict[str, Path]
     tests_dir: Path
     engine: Engine
+    world: World
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -83,7 +80,7 @@ class MpiLab:
             test="all_reduce",
             nodes=nodes or self.nodes,
             gpus_per_node=2,
-            environment={},
+            environment={"NCCL_DEBUG": "INFO"},
             host_keys={node.name: (f"[{node.address}]:{node.port} {kind} {blob}",) for node in self.nodes},
             tests_dir=str(self.tests_dir),
             token=f"{OWN}-{token}",
@@ -146,17 +143,24 @@ def lab(folder: Path, count: int = 4, *, second: int = 1, shared_home: bool = Fa
         # Open MPI's daemons keep their sessions here; daemons of several nodes in one place race for its folders.
         temporary = folder / f"tmp{number:02d}"
         temporary.mkdir()
-        settings = f"HOME={home} TMPDIR={temporary}"
+        settings = f"HOME={home} TMPDIR={temporary} NDCTL_NODE=rack01-n{number:02d}"
         blocks.append(f"Match LocalAddress {address}\n  AuthorizedKeysFile {keys}\n  SetEnv {settings}\n")
     matches = folder / "nodes.conf"
     matches.write_text("".join(blocks))
     tests_dir = folder / "nccl-tests"
     tests_dir.mkdir()
-    program = tests_dir / "all_reduce_perf"
-    program.write_text(_STANDIN)
-    program.chmod(0o755)
+    world = World(folder / "world")
+    for number, address in enumerate(addresses, 1):
+        world.add_vm(
+            "lab", 1, number, vmss="lab", instance_id=str(number), address=address, admin_user="user", admin_key=""
+        )  # fmt: skip
+    paths = {"python": sys.executable, "standin": Path(__file__).with_name("mpi_standin.py"), "world": world.directory}
+    for test in TESTS:
+        program = tests_dir / f"{test}_perf"
+        program.write_text(_STANDIN.format(**{name: shlex.quote(str(path)) for name, path in paths.items()}))
+        program.chmod(0o755)
     with (
         sshd.start(folder, addresses, options=[f"Include {matches}"]) as server,
         Engine(server.settings(fanout=16)) as engine,
     ):
-        yield MpiLab(server, homes, tests_dir, engine)
+        yield MpiLab(server, homes, tests_dir, engine, world)

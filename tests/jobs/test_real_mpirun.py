@@ -13,11 +13,12 @@ import pytest
 
 from ndctl.jobs.judge_nccl import judge
 from ndctl.jobs.nccl import end_launch, run_nccl, run_side_by_side
+from ndctl.jobs.nccl_asked import NET_IB, Asked, in_rack, over_rail, rails
 from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.places import Node
 from ndctl.model.status import Status
 from ndctl.profiles import load
-from tests.jobs.mpi_lab import OWN, MpiLab, lab, marked
+from tests.jobs.mpi_lab import OWN, TESTS, MpiLab, lab, marked
 from tests.ssh import sshd
 
 pytestmark = pytest.mark.xdist_group("mpi")
@@ -76,6 +77,58 @@ def test_every_rank_runs_on_its_node_and_the_result_is_judged(mpi: MpiLab) -> No
     assert [(f.check, f.status) for f in findings] == [("nccl.all-reduce", Status.PASS)]
     # Each node was logged in to by mpirun's ssh, with the key of this launch alone.
     assert mpi.server.log.count("Starting session") >= 4
+
+
+IB_ONLY = {"NCCL_DEBUG": "INFO", "NCCL_MNNVL_ENABLE": "0", "NCCL_NVLS_ENABLE": "0"}
+
+
+@pytest.mark.parametrize("test", [test for test in TESTS if test != "all_reduce"])
+def test_the_other_collectives_run_over_infiniband_only(mpi: MpiLab, test: str) -> None:
+    run = run_nccl(mpi.engine, mpi.launch(f"ib-{test}", test=test, environment=IB_ONLY))
+    assert run.log is not None and run.log.exit_code == 0, run.log
+    profile = load("gb300")
+    asked = Asked("nccl.x", test, "infiniband", NET_IB, rails=rails(profile))
+    findings = judge(run, profile, "rack01", "e", asked)
+    assert [(f.check, f.status) for f in findings] == [("nccl.x", Status.PASS)]
+    # The same log is no proof of NVLink.
+    wrongly = judge(run, profile, "rack01", "e", in_rack("nccl.x", test, profile))
+    assert ("nccl.x.transport", Status.FAIL) in {(f.check, f.status) for f in wrongly}
+
+
+def test_one_rail_alone_is_a_quarter_and_proven(mpi: MpiLab) -> None:
+    one = {**IB_ONLY, "NCCL_IB_HCA": "=mlx5_ib2"}
+    run = run_nccl(mpi.engine, mpi.launch("rail", environment=one))
+    profile = load("gb300")
+    [finding] = judge(run, profile, "rack01", "e", over_rail("nccl.one-rail", profile, "mlx5_ib2"))
+    assert finding.status is Status.PASS and isinstance(finding.value, float) and 85 < finding.value < 105
+    [other] = judge(run, profile, "rack01", "e", over_rail("nccl.one-rail", profile, "mlx5_ib1"))[:1]
+    assert (other.check, other.status) == ("nccl.one-rail.rails", Status.FAIL)
+
+
+def test_a_fault_of_the_model_shows_in_the_figure(mpi: MpiLab) -> None:
+    mpi.world.faults.add("slow-node", node="rack01-n03", factor=0.4)
+    try:
+        slow = run_nccl(mpi.engine, mpi.launch("slow"))
+        whole = run_nccl(mpi.engine, mpi.launch("whole", mpi.nodes[:2]))
+    finally:
+        mpi.world.faults.clear()
+    assert [f.check for f in judge(slow, load("gb300"), "rack01", "e")] == ["nccl.all-reduce.slow"]
+    assert [f.status for f in judge(whole, load("gb300"), "rack01", "e")] == [Status.PASS]
+
+
+@pytest.mark.parametrize(("test", "wrong"), [("all_reduce", 2 * 2 * 3), ("sendrecv", 2 * 3)])
+def test_data_that_is_really_spoiled_is_really_counted(mpi: MpiLab, test: str, wrong: int) -> None:
+    """Both ranks of the node spoil three elements of what they received, on each side that is compared."""
+    mpi.world.faults.add("corrupts-data", node="rack01-n02", count=3)
+    size = 16 << 30
+    try:
+        run = run_nccl(mpi.engine, mpi.launch(f"spoiled-{test}", test=test, begin=size, end=size))
+    finally:
+        mpi.world.faults.clear()
+    assert run.log is not None and run.log.exit_code == 1
+    profile = load("gb300")
+    findings = judge(run, profile, "rack01", "e", in_rack("nccl.x", test, profile))
+    assert [(f.check, f.value) for f in findings if f.status is Status.FAIL] == [("nccl.x.wrong", wrong)]
 
 
 def test_a_peer_that_shows_another_host_key_is_not_logged_in_to(mpi: MpiLab, tmp_path: Path) -> None:

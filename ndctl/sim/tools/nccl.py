@@ -80,8 +80,21 @@ class Options:
             size = size * self.factor if self.factor > 1 else size + max(self.step, 1)
 
 
-def launched(world: World, head: VM, arguments: Sequence[str], environment: Mapping[str, str]) -> Answer:
-    """A program under mpirun. `arguments`: process count, processes per node, host count, hosts, program."""
+Wrong = tuple[int, int]
+"""Elements that are wrong, out-of-place and in-place."""
+
+
+def launched(
+    world: World,
+    head: VM,
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    wrong: Wrong | None = None,
+) -> Answer:
+    """A program under mpirun. `arguments`: process count, processes per node, host count, hosts, program.
+
+    wrong: as really counted, where a real collective ran; None: as the model says
+    """
     wanted, per_node_text, count, *rest = arguments
     entries = [entry.rsplit(" ", 1) for entry in rest[: int(count)]]
     program = rest[int(count) :]
@@ -103,7 +116,7 @@ def launched(world: World, head: VM, arguments: Sequence[str], environment: Mapp
         return Answer("".join(f"{vm.hostname}\n" * per_node for vm in used))
     if not name.endswith("_perf"):
         return Answer(err=_cannot_launch(program[0], used[0].hostname), code=134)
-    return _run(world, used, per_node, name, program[1:], environment, under_mpi=True)
+    return _run(world, used, per_node, name, program[1:], environment, under_mpi=True, wrong=wrong)
 
 
 def on_one_node(world: World, vm: VM, tool: str, arguments: Sequence[str], environment: Mapping[str, str]) -> Answer:
@@ -117,7 +130,7 @@ def on_one_node(world: World, vm: VM, tool: str, arguments: Sequence[str], envir
 
 def _run(
     world: World, vms: Sequence[VM], per_node: int, tool: str, arguments: Sequence[str],
-    environment: Mapping[str, str], *, under_mpi: bool,
+    environment: Mapping[str, str], *, under_mpi: bool, wrong: Wrong | None = None,
 ) -> Answer:  # fmt: skip
     try:
         options = Options.read(arguments)
@@ -154,10 +167,21 @@ def _run(
         text += f"NCCL version {NCCL_VERSION}\n"
     if todo.failure:
         return _failed(text + _complaint(todo, ranks), todo, _NCCL_FAILURE[todo.failure], "NCCL", pids, vms, under_mpi)
-    return Answer(text + _table(tool, test, options, todo, ranks, (world.seed, run)), keep=False)
+    if wrong is None:
+        wrong = (sum(rank.view.corrupts for rank in ranks),) * 2
+    if not options.check:
+        wrong = (0, 0)
+    elif test in _NOT_IN_PLACE:
+        wrong = (wrong[0], 0)
+    text += _table(tool, test, options, todo, ranks, wrong, (world.seed, run))
+    if not any(wrong):
+        return Answer(text, keep=False)
+    return Answer(text, _mpi_ending(pids[vms[0].address], 0, 1) if under_mpi else "", code=1, keep=False)
 
 
-def _table(tool: str, test: str, options: Options, todo: Plan, ranks: Sequence[Rank], noise: tuple[object, ...]) -> str:
+def _table(
+    tool: str, test: str, options: Options, todo: Plan, ranks: Sequence[Rank], wrong: Wrong, noise: tuple[object, ...]
+) -> str:
     count = len(ranks)
     text, sums = _TITLE, []
     for size in options.sizes():
@@ -166,7 +190,7 @@ def _table(tool: str, test: str, options: Options, todo: Plan, ranks: Sequence[R
         actual = elements * 4 * share
         row = f"{actual:12d}  {elements:12d}  {'float':>8}  {'sum' if test in _SUMMED else 'none':>6}  "
         row += f"{0 if test in ('broadcast', 'reduce') else -1:6d}"
-        for column in ("out", "in"):
+        for column, bad in zip(("out", "in"), wrong, strict=True):
             if actual == 0:
                 time, algbw = 0.2, 0.0
             else:
@@ -174,11 +198,14 @@ def _table(tool: str, test: str, options: Options, todo: Plan, ranks: Sequence[R
                 algbw = actual / time / 1e3
             busbw = algbw * bus_factor(test, count)
             sums.append(busbw)
-            wrong = "0" if options.check and not (test in _NOT_IN_PLACE and column == "in") else "N/A"
-            row += f"  {_time(time):>7}  {algbw:6.2f}  {busbw:6.2f}  {wrong:>5}"
+            compared = options.check and not (test in _NOT_IN_PLACE and column == "in")
+            row += f"  {_time(time):>7}  {algbw:6.2f}  {busbw:6.2f}  {str(bad) if compared else 'N/A':>5}"
         text += row + "\n"
     average = sum(sums) / len(sums) if sums else 0.0
-    text += f"# Out of bounds values : 0 OK\n# Avg bus bandwidth    : {average:g} \n#\n"
+    count = sum(wrong) * len(list(options.sizes()))
+    text += (
+        f"# Out of bounds values : {count} {'FAILED' if count else 'OK'}\n# Avg bus bandwidth    : {average:g} \n#\n"
+    )
     return text + f"# Collective test concluded: {tool}\n#\n\n"
 
 
@@ -224,15 +251,20 @@ def _failed(
     text += f" .. {culprit.hostname} pid {pid}: Test failure common.cu:937\n"
     if not under_mpi:
         return Answer(text, code=code, keep=False)
-    index = [vm.address for vm in vms].index(culprit.address)
-    ending = (
+    return Answer(
+        text, _mpi_ending(pid, [vm.address for vm in vms].index(culprit.address), code), code=code, keep=False
+    )
+
+
+def _mpi_ending(pid: int, index: int, code: int) -> str:
+    """mpirun's last words when a process ended with an exit code."""
+    return (
         f"{_RULE}\nPrimary job  terminated normally, but 1 process returned\n"
         f"a non-zero exit code. Per user-direction, the job has been aborted.\n{_RULE}\n"
         f"{_RULE}\nmpirun detected that one or more processes exited with non-zero status, thus causing\n"
         "the job to be terminated. The first process to do so was:\n\n"
         f"  Process name: [[{pid % 60000},1],{index}]\n  Exit code:    {code}\n{_RULE}\n"
     )
-    return Answer(text, ending, code=code, keep=False)
 
 
 def _not_enough(processes: int, program: str) -> str:

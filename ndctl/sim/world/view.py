@@ -39,6 +39,7 @@ class NodeView:
     nvlink_speed: float = 1.0  # the same over NVLink only
     nvls_speed: float = 1.0  # the same of the NVLink switches' multicast only
     nvls: bool = True  # whether multicast is available at all
+    corrupts: int = 0  # elements of a collective's result that this node spoils, in each of its GPUs' parts
     hangs: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -233,6 +234,8 @@ def _apply(fault: Fault, view: NodeView) -> None:
             _slow(view, str(fault.where.get("layer", "host")), float(fault["factor"]))
         case "rail-gdr-slow":
             _named_port(view, fault["port"]).carries = float(fault["factor"])
+        case "corrupts-data":
+            view.corrupts = int(fault["count"])
         case "nvls-unavailable":
             view.nvls = False
         case "hung-nvidia-smi":
