@@ -13,12 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ndctl.checks.root_cause import attribute
 from ndctl.inventory.loader import Loaded
 from ndctl.inventory.loader import load as load_inventory
+from ndctl.jobs.active.registry import active_checks
 from ndctl.jobs.lease import take
 from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.events import Event
@@ -131,16 +133,24 @@ class Rig:
 
     def close(self) -> None: ...
 
-    def tests(self, group: Group = Group.NCCL, force: bool = False) -> ActiveTests:
+    def tests(self, group: Group = Group.NCCL, force: bool = False, only: str = "") -> ActiveTests:
+        """The tests of standard level, or the one named."""
+        level = Level.ACCEPTANCE if only else Level.STANDARD
+        disabled = {check.id for check in active_checks() if check.id != only} if only else set()
         return ActiveTests(
-            self, self.loaded, level=Level.STANDARD, groups=frozenset({group}), force=force,
+            self, self.loaded, level=level, groups=frozenset({group}), force=force,
             holder="first@ops-1, run 1", token="run-1",
-            disabled=frozenset(), on_event=self.events.append,
+            disabled=frozenset(disabled), on_event=self.events.append,
         )  # fmt: skip
 
-    def run(self, suspects: Sequence[str] = (), **more: bool) -> ActiveResult:
+    def run(self, suspects: Sequence[str] = (), **more: Any) -> ActiveResult:
         answers = {node: NodeAnswer(node, Outcome(OutcomeKind.OK)) for node in self.nodes.nodes}
         return self.tests(**more).run(self.rack, answers, frozenset(suspects))
+
+    @property
+    def kinds(self) -> list[str]:
+        """What each mpirun ran: test, layer that is on, rail."""
+        return [line.strip() for line in (self.nodes.tools / "kinds").read_text().splitlines()]
 
     @property
     def runs(self) -> list[int]:
