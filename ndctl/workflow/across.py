@@ -25,12 +25,13 @@ from ndctl.workflow.bounds import NodeBound
 from ndctl.workflow.budget import spoken
 from ndctl.workflow.transport import Transport
 
+Ended = Callable[[list[Rack], Outcome], None]
 _LEASE_S = 1800
 _PAIRS_AT_ONCE = 8  # of racks
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class RackSoFar:
     """One rack as its own tests left it. `answers` are the passive ones of its nodes."""
 
     rack: Rack
@@ -38,7 +39,7 @@ class Tested:
     result: ActiveResult
 
 
-def rack_pairs(racks: Sequence[Tested]) -> list[list[tuple[Tested, Tested]]]:
+def rack_pairs(racks: Sequence[RackSoFar]) -> list[list[tuple[RackSoFar, RackSoFar]]]:
     """Waves of pairs that share no rack; every rack is in one. The last of an odd number goes with the first."""
     pairs = [(racks[place], racks[place + 1]) for place in range(0, len(racks) - 1, 2)]
     odd = [(racks[-1], racks[0])] if len(racks) % 2 and len(racks) > 1 else []
@@ -88,8 +89,8 @@ class AcrossTests:
 
     def run(
         self,
-        racks: Sequence[Tested],
-        ended: Callable[[list[Rack], Outcome], None] = lambda racks, outcome: None,
+        racks: Sequence[RackSoFar],
+        ended: Ended = lambda racks, outcome: None,
         spent_s: float = 0.0,
     ) -> None:
         """Test the racks against each other; what is found is added to their results. Nothing for fewer than two.
@@ -111,7 +112,9 @@ class AcrossTests:
                     self.stop()  # the pool waits for the threads, which clean up
                     raise
 
-    def _pair(self, left: Tested, right: Tested, ended: Callable[[list[Rack], Outcome], None], spent_s: float) -> None:
+    def _pair(
+        self, left: RackSoFar, right: RackSoFar, ended: Callable[[list[Rack], Outcome], None], spent_s: float
+    ) -> None:
         outcome = self._tested(left, right, spent_s)
         for one, other in ((left, right), (right, left)):
             own = {node.name for node in one.rack.nodes}
@@ -125,7 +128,7 @@ class AcrossTests:
             left.result.ran = right.result.ran = True
         ended([left.rack, right.rack], outcome)
 
-    def _tested(self, left: Tested, right: Tested, spent_s: float) -> Outcome:
+    def _tested(self, left: RackSoFar, right: RackSoFar, spent_s: float) -> Outcome:
         outcome = Outcome()
         name = f"{left.rack.name} ↔ {right.rack.name}"
         needed = sum(check.cost_s for check in self._wanted)

@@ -233,7 +233,7 @@ def _gather(
         one.seconds[rack.name] = time.monotonic() - begun
     if request.level is Level.QUICK:
         return
-    from ndctl.workflow.across import AcrossTests, Tested
+    from ndctl.workflow.across import AcrossTests, RackSoFar
     from ndctl.workflow.active import ActiveTests
     from ndctl.workflow.bounds import NodeBound
 
@@ -283,7 +283,7 @@ def _gather(
             raise
     across.run(
         [
-            Tested(rack, {n: one.answers[n] for n in rack.nodes if n in one.answers}, one.active[rack.name])
+            RackSoFar(rack, {n: one.answers[n] for n in rack.nodes if n in one.answers}, one.active[rack.name])
             for rack in one.cluster.racks
         ],
         ended,
