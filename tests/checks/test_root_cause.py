@@ -20,7 +20,8 @@ CHECKS = (
     "gpu.health.remap-pending", "gpu.health.persistence-mode", "gpu.xid.48", "gpu.xid.79", "gpu.xid.145",
     "gpu.xid.149", "gpu.xid.154", "nvlink.links.link-down", "nvlink.links.gpu-count", "nvlink.fabric.state",
     "nvlink.clique", "nvlink.imex.not-ready", "nvlink.errors", "infiniband.ports.port-down", "infiniband.counters",
-    "infiniband.pkeys", "infiniband.write-bw", "nccl.all-reduce",
+    "infiniband.pkeys", "infiniband.write-bw", "nccl.all-reduce", "nccl.all-reduce.slow-node", "nccl.all-reduce-ib.slow",
+    "nccl.one-rail.slow", "nccl.across-racks.slow-node", "nccl.across-racks.path",
 )  # fmt: skip
 SUBJECTS = ("GPU 2 (0018:01:00.0, serial 1)", "GPU 2 (0018:01:00.0, serial 1) link 8", "GPU at 0018:01:00.0", "1 GPU",
             "mlx5_ib1 port 1", "mlx5_ib1", "rack01", "rack01 without n2", "n1 ↔ n2 mlx5_ib1", "SSH")  # fmt: skip
@@ -174,3 +175,30 @@ def test_silence_of_a_node_counts_as_unknown_whatever_it_said_before() -> None:
     mute = NodeAnswer(where, Outcome(OutcomeKind.OK, "no `timeout`"))
     assert node_result(where, mute, reachability({where: mute})).status is Status.UNKNOWN
     assert node_result(where, mute, reachability({where: mute}, asked=False)).status is Status.PASS
+
+
+def test_one_tests_culprit_explains_what_the_other_nccl_tests_show() -> None:
+    culprit = fail("nccl.all-reduce.slow-node", "all_reduce")
+    others = [
+        fail(f"nccl.{test}.slow", "rack01", "") for test in ("all-reduce", "all-reduce-ib", "one-rail", "alltoall")
+    ]
+    assert roots(culprit, *others) == ["nccl.all-reduce.slow-node"]
+    # Without that node it is slow, too: there is another.
+    assert len(roots(culprit, fail("nccl.alltoall.slow", "rack01 without n1", ""))) == 2
+
+
+def test_a_bad_port_explains_infiniband_only_and_not_nvlink() -> None:
+    port = fail("infiniband.ports.half-rate", "mlx5_ib1 port 1")
+    assert roots(port, fail("nccl.all-reduce-ib.slow", "rack01", "")) == ["infiniband.ports.half-rate"]
+    assert len(roots(port, fail("nccl.all-reduce.slow", "rack01", ""))) == 2
+
+
+def test_across_racks_a_nodes_fault_explains_its_own_pairs_alone() -> None:
+    culprit = fail("nccl.all-reduce-ib.slow-node", "all_reduce over InfiniBand only")
+    assert len(roots(culprit, fail("nccl.across-racks.slow-node", "all_reduce across racks"))) == 1
+    for other in (
+        fail("nccl.across-racks.slow-node", "all_reduce across racks", "n2"),
+        fail("nccl.across-racks.path", "n2 ↔ n3", ""),
+        fail("nccl.across-racks.slow", "rack01 ↔ rack02", ""),
+    ):
+        assert len(roots(culprit, other)) == 2

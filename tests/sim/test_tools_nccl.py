@@ -96,6 +96,8 @@ class TestLayout:
         exchanged = launch(world, [1, 2], *one, test="alltoall").out.splitlines()
         row = next(line for line in exchanged if "float" in line).split()
         assert row[8] == "0" and row[12] == "N/A" and row[3] == "none"
+        sent = launch(world, [1, 2], *one, test="sendrecv").out.splitlines()
+        assert next(line for line in sent if "float" in line).split()[12] == "N/A"
         gathered = launch(world, [1, 2], *one, test="all_gather").out.splitlines()
         gather = next(line for line in gathered if "float" in line)
         assert int(gather.split()[1]) == (1 << 30) // 4 // 8
@@ -164,3 +166,97 @@ class TestSpeed:
         assert head is not None
         answer = nccl.launched(world, head, ["9", "", "1", "127.66.1.1 4", "all_reduce_perf"], {})
         assert answer.code != 0 and "not enough slots available" in answer.err
+
+
+class TestEnvironment:
+    """What the environment switches off, and which rails it leaves."""
+
+    def test_one_rail_carries_its_share_and_says_so(self, world: World) -> None:
+        all_rails = launch(world, [1, 2], environment=INFINIBAND)
+        one = launch(world, [1, 2], environment={**INFINIBAND, "NCCL_IB_HCA": "=mlx5_ib2"})
+        assert busbw(one) == pytest.approx(busbw(all_rails) / 4, rel=0.03)
+        assert "NCCL_IB_HCA set to =mlx5_ib2" in one.out
+        assert "Using [0]mlx5_ib2:1/IB [RO]" in one.out and "mlx5_ib1" not in one.out
+        assert set(re.findall(r"via NET/IB/(\d)/GDRDMA", one.out)) == {"0"}
+        assert set(re.findall(r"via NET/IB/(\d)/GDRDMA", all_rails.out)) == {"0", "1", "2", "3"}
+
+    @pytest.mark.parametrize(
+        ("hca", "left"),
+        [
+            ("=mlx5_ib0,mlx5_ib3", "03"),
+            ("mlx5_ib", "0123"),
+            ("^mlx5_ib1", "023"),
+            ("^=mlx5_ib1,mlx5_ib2:1", "03"),
+            ("mlx5_ib1:1", "1"),
+            ("", "0123"),
+        ],
+    )
+    def test_nccl_ib_hca_is_read_as_nccl_reads_it(self, world: World, hca: str, left: str) -> None:
+        answer = launch(world, [1, 2], environment={**INFINIBAND, "NCCL_IB_HCA": hca})
+        using = next(line for line in answer.out.splitlines() if "NET/IB : Using" in line)
+        assert re.findall(r"mlx5_ib(\d):", using) == list(left)
+
+    def test_no_rail_is_left(self, world: World) -> None:
+        answer = launch(world, [1, 2], environment={**INFINIBAND, "NCCL_IB_HCA": "=mlx5_9"})
+        assert answer.code != 0 and "NET/IB : No device found." in answer.out
+
+    def test_without_nvls_only_what_uses_it_is_slower(self, world: World) -> None:
+        off = {**INFO, "NCCL_NVLS_ENABLE": "0"}
+        assert busbw(launch(world, WHOLE, environment=off)) < 0.55 * busbw(launch(world, WHOLE))
+        exchanged = [busbw(launch(world, WHOLE, test="alltoall", environment=e)) for e in (INFO, off)]
+        assert exchanged[0] == pytest.approx(exchanged[1], rel=0.03)
+        assert "NVLS multicast" not in launch(world, [1, 2], environment=off).out
+
+    def test_pairwise_tests_show_their_own_connections(self, world: World) -> None:
+        over_nvlink = launch(world, [1, 2], test="alltoall").out
+        assert re.search(r"Channel 00/1 : 3\[3\] -> 4\[0\] via P2P/MNNVL", over_nvlink)
+        over_infiniband = launch(world, [1, 2], test="sendrecv", environment=INFINIBAND).out
+        assert re.search(r"Channel 00/1 : 3\[3\] -> 4\[0\] \[send\] via NET/IB/3/GDRDMA/Shared", over_infiniband)
+
+
+class TestLayers:
+    """A fault of one layer shows where that layer is used, and nowhere else."""
+
+    @pytest.mark.parametrize(
+        ("layer", "slow"),
+        [
+            ("nvls", {"nvls"}),
+            ("nvlink", {"nvls", "nvlink"}),
+            ("infiniband", {"infiniband"}),
+            ("host", {"nvls", "nvlink", "infiniband"}),
+        ],
+    )
+    def test_slow_node(self, world: World, layer: str, slow: set[str]) -> None:
+        environments = {"nvls": INFO, "nvlink": {**INFO, "NCCL_NVLS_ENABLE": "0"}, "infiniband": INFINIBAND}
+        good = {name: busbw(launch(world, [1, 2], environment=e)) for name, e in environments.items()}
+        world.faults.add("slow-node", node="rack01-n02", layer=layer, factor=0.5)
+        bad = {name: busbw(launch(world, [1, 2], environment=e)) for name, e in environments.items()}
+        assert {name for name in good if bad[name] < 0.6 * good[name]} == slow
+        assert all(bad[name] > 0.95 * good[name] for name in good if name not in slow)
+
+    def test_a_rail_that_is_slow_into_gpu_memory(self, world: World) -> None:
+        world.faults.add("rail-gdr-slow", node="rack01-n02", port="mlx5_ib2", factor=0.4)
+        alone = [
+            busbw(launch(world, [1, 2], environment={**INFINIBAND, "NCCL_IB_HCA": f"=mlx5_ib{n}"})) for n in range(4)
+        ]
+        assert alone[2] < 0.5 * min(alone[0], alone[1], alone[3])
+        assert busbw(launch(world, [1, 2])) > 800
+
+    def test_multicast_that_is_missing_on_a_node(self, world: World) -> None:
+        world.faults.add("nvls-unavailable", node="rack01-n02")
+        answer = launch(world, [1, 2])
+        lacking = [line for line in answer.out.splitlines() if "NVLS multicast support is not available" in line]
+        assert len(lacking) == 4 and all(line.startswith("rack01-n02") for line in lacking)
+        assert busbw(answer) < 0.6 * 843
+
+    def test_spoiled_data_is_counted_on_the_sides_that_are_compared_and_ends_with_an_error(self, world: World) -> None:
+        world.faults.add("corrupts-data", node="rack01-n02", count=3)
+        answer = launch(world, [1, 2])
+        row = next(line for line in answer.out.splitlines() if "float" in line).split()
+        assert (row[8], row[12]) == ("12", "12") and answer.code == 1
+        assert "# Out of bounds values : 24 FAILED" in answer.out and "Exit code:    1" in answer.err
+        row = next(line for line in launch(world, [1, 2], test="sendrecv").out.splitlines() if "float" in line).split()
+        assert (row[8], row[12]) == ("12", "N/A")
+        assert launch(world, [1, 3]).code == 0
+        unchecked = launch(world, [1, 2], "-b", "1G", "-e", "1G", "-c", "0")
+        assert unchecked.code == 0 and "N/A" in unchecked.out
