@@ -84,10 +84,8 @@ def of_log(log: NcclLog) -> dict[str, Any]:
 
 def _rail_devices(log: NcclLog) -> tuple[str, ...]:
     """The devices that channels use, by name. Each host numbers its own; a number without a name is left out."""
-    named = {
-        log.ib_numbers[host][number]
-        for host, numbers in log.rails_of.items()
-        for number in numbers
-        if number in log.ib_numbers.get(host, {})
-    }
+    named: set[str] = set()
+    for host, numbers in log.rails_of.items():
+        names = {**log.ib_numbers.get(host, {}), **log.ib_merged.get(host, {})}
+        named.update(part for number in numbers if number in names for part in names[number].split("+"))
     return tuple(sorted(named))

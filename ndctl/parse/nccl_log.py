@@ -26,6 +26,7 @@ _COMM = re.compile(r"\brank \d{1,6} n[rR]anks (\d{1,6})(?: nNodes (\d{1,6}))?")
 _COMM_MNNVL = re.compile(r"localRank \d{1,6} MNNVL ([01])")
 _ENV = re.compile(r"\b(NCCL_\w{1,80}) set by environment to (.{0,200}?)\.?$")
 _IB_DEVICES = re.compile(r"\[(\d{1,3})\](\w{1,40}):\d{1,3}/(?:IB|RoCE)")
+_MERGED = re.compile(r"Made virtual device \[(\d{1,3})\] name=(\S{1,160})")
 _GDR = re.compile(r"\bGDR ([01])\b")
 _VERSION = re.compile(r"NCCL version (\S{1,60})")
 
@@ -52,6 +53,7 @@ class NcclLog:
     rails: set[str] = field(default_factory=set)  # NET/IB device numbers that channels use
     ib_devices: set[str] = field(default_factory=set)
     ib_numbers: dict[str, dict[str, str]] = field(default_factory=dict)  # host -> number NCCL gave -> device
+    ib_merged: dict[str, dict[str, str]] = field(default_factory=dict)  # the same of several ports as one device
     rails_of: dict[str, set[str]] = field(default_factory=dict)  # host -> numbers its channels use
     gdr: set[bool] = field(default_factory=set)
     nvls: bool | None = None
@@ -130,6 +132,9 @@ class NcclLog:
             devices = dict(_IB_DEVICES.findall(message))
             self.ib_devices.update(devices.values())
             self.ib_numbers.setdefault(host, {}).update(devices)
+        if "Made virtual device" in message and (merged := _MERGED.search(message)):
+            # Ports of one card as one device, "mlx5_0+mlx5_1": it is listed beside its parts.
+            self.ib_merged.setdefault(host, {})[merged[1]] = merged[2]
         if "GDR " in message and ("Connected all" in message or "use ring" in message):
             self.gdr.update(found == "1" for found in _GDR.findall(message))
         if self.version is None and "NCCL version" in message and (version := _VERSION.search(message)):

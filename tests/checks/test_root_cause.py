@@ -20,8 +20,8 @@ CHECKS = (
     "gpu.health.remap-pending", "gpu.health.persistence-mode", "gpu.xid.48", "gpu.xid.79", "gpu.xid.145",
     "gpu.xid.149", "gpu.xid.154", "nvlink.links.link-down", "nvlink.links.gpu-count", "nvlink.fabric.state",
     "nvlink.clique", "nvlink.imex.not-ready", "nvlink.errors", "infiniband.ports.port-down", "infiniband.counters",
-    "infiniband.pkeys", "infiniband.write-bw", "nccl.all-reduce", "nccl.all-reduce.slow-node", "nccl.all-reduce-ib.slow",
-    "nccl.one-rail.slow", "nccl.across-racks.slow-node", "nccl.across-racks.path",
+    "infiniband.pkeys", "infiniband.write-bw", "nccl.all-reduce", "nccl.all-reduce.slow-node",
+    "nccl.all-reduce-ib.slow", "nccl.one-rail.slow", "nccl.across-racks.slow-node", "nccl.across-racks.path",
 )  # fmt: skip
 SUBJECTS = ("GPU 2 (0018:01:00.0, serial 1)", "GPU 2 (0018:01:00.0, serial 1) link 8", "GPU at 0018:01:00.0", "1 GPU",
             "mlx5_ib1 port 1", "mlx5_ib1", "rack01", "rack01 without n2", "n1 ↔ n2 mlx5_ib1", "SSH")  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ndctl.jobs.isolation import GroupVerdict
 from ndctl.jobs.judge_nccl import judge, verdict
@@ -329,6 +331,15 @@ def test_infiniband_counts_with_gpudirect_and_all_rails() -> None:
     assert ib(*rails_log(0, 1, 2, 3)) == [("", PASS)]
     assert ib(*rails_log(0, 1, 2, 3, suffix="_dma")) == [("", PASS)]  # Data Direct has a name of its own
     assert ("rails", FAIL) in ib(*rails_log(0, 1, 2))
+    merged = [
+        line
+        for host in range(4)
+        for line in (
+            f"h{host}:10:10 [0] NCCL INFO NET/IB : Made virtual device [4] name=mlx5_ib0+mlx5_ib1 speed=1600000 ndevs=2",
+            f"h{host}:10:10 [0] NCCL INFO NET/IB : Made virtual device [5] name=mlx5_ib2+mlx5_ib3 speed=1600000 ndevs=2",
+        )
+    ]
+    assert ib(*rails_log(4, 5), *merged) == [("", PASS)]  # the ports of one card taken as one device
     assert ("gdr", FAIL) in ib(*rails_log(0, 1, 2, 3, gdr=""))
     assert ("rails", UNKNOWN) in ib("h0:10:10 [0] NCCL INFO Channel 00/0 : 3[3] -> 4[0] [send] via NET/IB/0/GDRDMA")
     assert ib(*rails_log(0, 1, 2, 3), busbw=160) == [("slow", WARN)]
@@ -416,3 +427,13 @@ def test_an_error_points_at_the_first_who_failed_for_its_own_sake() -> None:
 def test_nodes_of_one_host_name_are_not_told_apart() -> None:
     text = table(bounds=None, end=False).replace(" on h1 ", " on h0 ")
     assert hinted(text + "h0: Test NCCL failure common.cu:1 'internal error'\n") == []
+
+
+@given(st.data())
+def test_a_log_that_is_cut_anywhere_is_no_pass(data: st.DataObject) -> None:
+    """The tool's closing lines vouch for the rest; before them nothing does."""
+    text = table(row(16 * GB, 370), via=None, more=rails_log(0, 1, 2, 3))
+    end = data.draw(st.integers(0, text.index("# Avg bus bandwidth")))
+    findings = judged(text[:end], asked=IB)
+    assert findings and all(f.status is not PASS for f in findings)
+    assert verdict(findings) is not GroupVerdict.GOOD
