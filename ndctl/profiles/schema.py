@@ -77,7 +77,9 @@ class Gpu(Strict):
     persistence_mode: Known[bool]
     gemm_tflops: Bounds | None = None  # per GPU, ubergemm for 60 s
     hbm_gb_per_s: Known[float] | None = None  # device-local copy, per GPU
+    local_copy_gb_per_s: Bounds | None = None  # nvbandwidth device_local_copy: half of what memory moves
     device_to_host_gb_per_s: Known[float] | None = None  # over C2C or PCIe, per GPU
+    host_to_device_gb_per_s: Known[float] | None = None  # the same link, the other way
     hbm_limit_c: Known[float] | None = None  # at or above it memory throttles
     power_limit_w: Known[tuple[float, float]] | None = None  # lowest and highest enforced limit that is right
 
