@@ -24,6 +24,10 @@ Key = tuple[str, int]
 """Node name and GPU index, as nvidia-smi counts."""
 
 
+def shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Floors in the figure's unit, and who says so."""
@@ -39,7 +43,7 @@ class Limits:
             return None
         values = (bounds.expected, bounds.warn_below, bounds.fail_below)
         sources = dict.fromkeys(one.origin for one in values)
-        return cls(*(one.value for one in values), source="; ".join(sources))
+        return cls(values[0].value, values[1].value, values[2].value, "; ".join(sources))
 
     @classmethod
     def of_known(cls, known: Known[float] | None, warn: float, fail: float) -> Limits | None:
@@ -153,7 +157,7 @@ def judge(
             continue
         status = _both(metric, one, second)
         if status is Status.PASS:
-            cleared.append(f"{key[0]} GPU {key[1]} ({one.value:,.4g}, then {second:,.4g})")
+            cleared.append(f"{key[0]} GPU {key[1]} ({shown(one.value)}, then {shown(second)})")
         else:
             findings.append(_slow(metric, key, one, second, status, subject, evidence))
     if not findings:
@@ -177,12 +181,12 @@ def _expected(metric: Metric, middle: float, off: float) -> tuple[str, str]:
     if metric.limits is not None:
         limits = metric.limits
         told.append(
-            f"{limits.expected:,.4g} {metric.unit}; warn below {limits.warn_below:,.4g}, "
-            f"fail below {limits.fail_below:,.4g}"
+            f"{shown(limits.expected)} {metric.unit}; warn below {shown(limits.warn_below)}, "
+            f"fail below {shown(limits.fail_below)}"
         )
         sources.append(limits.source)
     if off or metric.limits is None:
-        told.append(f"the rack's median is {middle:,.4g} {metric.unit}")
+        told.append(f"the rack's median is {shown(middle)} {metric.unit}")
         sources.append(OUTLIER_SOURCE)
     return "; ".join(told), "; ".join(sources)
 
@@ -208,7 +212,7 @@ def _slow(
         unit=metric.unit,
         expected=expected,
         source=source,
-        message=f"{metric.title} at {one.value:,.4g} and, asked again, {second:,.4g} {metric.unit}{under}",
+        message=f"{metric.title} at {shown(one.value)} and, asked again, {shown(second)} {metric.unit}{under}",
         cause=metric.cause,
         action=metric.action if status is Status.FAIL else Action.WATCH,
         evidence=evidence(key),
@@ -234,7 +238,7 @@ def _not_again(
         unit=metric.unit,
         expected=expected,
         source=source,
-        message=f"{metric.title} at {one.value:,.4g} {metric.unit}, and it could not be asked again"
+        message=f"{metric.title} at {shown(one.value)} {metric.unit}, and it could not be asked again"
         + (f": {why}" if why else ""),
         cause="slow once: that accuses nobody",
         action=Action.INVESTIGATE,
@@ -265,9 +269,9 @@ def _whole_rack(
         unit=metric.unit,
         expected=expected,
         source=source,
-        message=f"{metric.title}: {slow} of {len(first)} GPUs are below the floor, the median {middle:,.4g} "
+        message=f"{metric.title}: {slow} of {len(first)} GPUs are below the floor, the median {shown(middle)} "
         f"{metric.unit}: it is the rack, no GPU",
-        cause="power or cooling of the rack, a setting of all nodes, or another program or version than the floor is of",
+        cause="power or cooling of the rack, a setting of all nodes, or another version than the floor is of",
         action=Action.INVESTIGATE,
         evidence=evidence(min(first, key=first.__getitem__)),
     )
@@ -285,6 +289,6 @@ def _pass(metric: Metric, rack: str, first: Mapping[Key, float], middle: float, 
         unit=metric.unit,
         expected=expected,
         source=source,
-        message=f"{metric.title} of {len(first)} GPUs: median {middle:,.4g} {metric.unit}, slowest "
-        f"{first[slowest]:,.4g} ({slowest[0]} GPU {slowest[1]}){note}",
+        message=f"{metric.title} of {len(first)} GPUs: median {shown(middle)} {metric.unit}, slowest "
+        f"{shown(first[slowest])} ({slowest[0]} GPU {slowest[1]}){note}",
     )

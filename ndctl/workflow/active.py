@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from ndctl.inventory.loader import Loaded
 from ndctl.jobs.active.base import ActiveCheck, Outcome, RackUnderTest, Stopping
@@ -56,6 +57,7 @@ class _Rack:
     held: int  # nodes of the bound
     fit: list[Node]
     questions: Sequence[Command] = ASKED_FIRST
+    shared: dict[str, Any] = field(default_factory=dict)
 
 
 class ActiveTests:
@@ -185,6 +187,7 @@ class ActiveTests:
                 say=lambda step, message, status: self._say(rack.rack, step, message, status),
                 stopping=self._stopping,
                 answers=rack.answers,
+                shared=rack.shared,
             )
         )
         # Whom one test found, the next ones leave out first: one culprit is searched for once.

@@ -76,6 +76,7 @@ class RackUnderTest:
     token:       names what this run starts on the nodes; letters, digits and ._-
     may_go_on:   why the test may not go on (interrupted, lease lost), "" when it may; asked before each new step
     say:         tells progress: step, message, event status ("running", "done", "failed", "waiting")
+    shared:      what a test of this rack leaves for the ones after it, by a name of its own: one load, two judges
     """
 
     rack: str
@@ -90,6 +91,7 @@ class RackUnderTest:
     say: Callable[[str, str, str], None]
     stopping: Stopping
     answers: Mapping[Node, Any] = field(default_factory=dict)  # the passive answers (NodeAnswer) of the rack
+    shared: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
