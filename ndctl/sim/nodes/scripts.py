@@ -44,7 +44,7 @@ done
 exec "$@"
 """
 
-_TASKS = ("mpirun", "ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat")
+_TASKS = ("mpirun", "ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat", "dcgmproftester13")
 
 
 def install(folder: Path, client: Path, launcher: Path) -> Path:

@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ndctl.sim.nodes import loads
 from ndctl.sim.nodes.pairs import PairDesk
 from ndctl.sim.nodes.tree import NodeTrees
-from ndctl.sim.tools import nccl
+from ndctl.sim.tools import gemm, nccl
 from ndctl.sim.tools.answer import Answer
 from ndctl.sim.world import VM, World
 
@@ -88,6 +89,10 @@ class ToolService:
             yield nccl.launched(self._world, request.vm, request.arguments, request.environment)
         elif request.tool.endswith("_perf"):
             yield nccl.on_one_node(self._world, request.vm, request.tool, request.arguments, request.environment)
+        elif request.tool in gemm.PROGRAMS:
+            yield await loads.run(
+                self._world, request.vm, request.tool, request.arguments, request.environment, reader
+            )
         elif request.tool.startswith("ib_"):
             async for answer in self._desk.run(request.vm, request.tool, request.arguments, reader):
                 yield answer

@@ -18,6 +18,11 @@ from ndctl.sim.world.view import NodeView
 # Counters that move between two reads of one script, a little with every tool called in between.
 _TICKING = ("port_xmit_data", "port_rcv_data", "symbol_error")
 _POPULAR_LIMIT = 48
+# Where Azure's HPC images have them.
+_BURN_IN = (
+    "usr/libexec/datacenter-gpu-manager-4/plugins/cuda13/updated/ubergemm",
+    "opt/nvidia/nvbandwidth/nvbandwidth",
+)
 
 
 class NodeTrees:
@@ -109,7 +114,7 @@ class NodeTrees:
             return
         for path, content in sysroot.files(view, now):
             _write(root / path, content)
-        for path in sysroot.perf_tools(view):
+        for path in (*sysroot.perf_tools(view), *_BURN_IN):
             scripts.link_tool(self.bin, root / path)
         hang = folder / "hang"
         shutil.rmtree(hang, ignore_errors=True)

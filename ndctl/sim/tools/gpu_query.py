@@ -6,10 +6,28 @@ from collections.abc import Callable, Iterable
 from time import localtime, strftime
 
 from ndctl.sim.tools.answer import Answer
+from ndctl.sim.world import load
 from ndctl.sim.world.parts import Gpu
 from ndctl.sim.world.view import DRIVER_VERSION, NodeView
 
 Field = tuple[str, Callable[[Gpu, NodeView], object]]
+# What a load changes from one moment to the next: never kept.
+_MOVES: dict[str, tuple[str, Callable[[load.Now], object]]] = {
+    "temperature.gpu": ("", lambda now: now.celsius),
+    "temperature.gpu.tlimit": ("", lambda now: 87 - now.celsius),
+    "temperature.memory": ("", lambda now: now.memory_celsius),
+    "utilization.gpu": ("%", lambda now: now.utilization),
+    "utilization.memory": ("%", lambda now: now.utilization),
+    "power.draw": ("W", lambda now: f"{now.watts:.2f}"),
+    "power.draw.instant": ("W", lambda now: f"{now.watts + 0.41:.2f}"),
+    "power.draw.average": ("W", lambda now: f"{now.watts:.2f}"),
+    "clocks.sm": ("MHz", lambda now: now.sm_mhz),
+    "clocks.current.sm": ("MHz", lambda now: now.sm_mhz),
+    "clocks_event_reasons.active": ("", lambda now: f"0x{now.reasons:016x}"),
+    "clocks_throttle_reasons.active": ("", lambda now: f"0x{now.reasons:016x}"),
+}
+_COUNTERS = "clocks_event_reasons_counters."
+_REASONS = ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 
 
 def _yes(value: bool) -> str:
@@ -64,43 +82,37 @@ _GPU: dict[str, Field] = {
     "fabric.status": ("", lambda g, v: g.fabric.status),
     "fabric.cliqueId": ("", lambda g, v: g.fabric.clique_id),
     "fabric.clusterUuid": ("", lambda g, v: g.fabric.cluster_uuid),
-    "temperature.gpu": ("", lambda g, v: g.temperature),
-    "temperature.gpu.tlimit": ("", lambda g, v: 87 - g.temperature),
-    "temperature.memory": ("", lambda g, v: g.memory_temperature),
-    "utilization.gpu": ("%", lambda g, v: 97 if g.processes else 0),
-    "utilization.memory": ("%", lambda g, v: 97 if g.processes else 0),
     "memory.total": ("MiB", lambda g, v: g.memory_mib),
     "memory.reserved": ("MiB", lambda g, v: 1024),
     "memory.used": ("MiB", lambda g, v: _used(g)),
     "memory.free": ("MiB", lambda g, v: g.memory_mib - 1024 - _used(g)),
-    "power.draw": ("W", lambda g, v: f"{g.power_w:.2f}"),
-    "power.draw.instant": ("W", lambda g, v: f"{g.power_w + 0.41:.2f}"),
-    "power.draw.average": ("W", lambda g, v: f"{g.power_w:.2f}"),
     "power.limit": ("W", lambda g, v: f"{g.power_limit_w:.2f}"),
     "enforced.power.limit": ("W", lambda g, v: f"{g.power_limit_w:.2f}"),
     "power.default_limit": ("W", lambda g, v: f"{g.power_limit_w:.2f}"),
     "power.max_limit": ("W", lambda g, v: f"{g.power_limit_w:.2f}"),
-    "clocks.sm": ("MHz", lambda g, v: 1920),
-    "clocks.current.sm": ("MHz", lambda g, v: 1920),
-    "clocks.max.sm": ("MHz", lambda g, v: 2032),
+    "clocks.max.sm": ("MHz", lambda g, v: load.MAX_SM_MHZ),
     "clocks.mem": ("MHz", lambda g, v: 3996),
-    "clocks_event_reasons.active": ("", lambda g, v: "0x0000000000000000" if g.processes else "0x0000000000000001"),
-    "clocks_event_reasons_counters.sw_power_cap": ("us", lambda g, v: 0),
-    "clocks_event_reasons_counters.sw_thermal_slowdown": ("us", lambda g, v: 0),
-    "clocks_event_reasons_counters.hw_thermal_slowdown": ("us", lambda g, v: 0),
-    "clocks_event_reasons_counters.hw_power_brake_slowdown": ("us", lambda g, v: 0),
     "pcie.link.gen.current": ("", lambda g, v: 6 if v.shape.arm else 5),
     "pcie.link.gen.max": ("", lambda g, v: 6 if v.shape.arm else 5),
     "pcie.link.width.current": ("", lambda g, v: 16),
     "pcie.link.width.max": ("", lambda g, v: 16),
 }
+for _reason in _REASONS:
+    _GPU[_COUNTERS + _reason] = ("us", lambda g, v, reason=_reason: g.slowed_us.get(reason, 0))  # type: ignore[misc]
 _REMAPPED = {
     name: field
     for name, field in _GPU.items()
     if name.startswith("remapped_rows.") or name in ("gpu_name", "gpu_uuid", "gpu_serial", "gpu_bus_id")
 }
 # Header names where they are not the field's own.
-_HEADER = {"gpu_name": "name", "gpu_uuid": "uuid", "gpu_serial": "serial", "gpu_bus_id": "pci.bus_id"}
+_HEADER = {
+    "gpu_name": "name",
+    "gpu_uuid": "uuid",
+    "gpu_serial": "serial",
+    "gpu_bus_id": "pci.bus_id",
+    "clocks.sm": "clocks.current.sm",
+    "clocks.mem": "clocks.current.memory",
+}
 _APP_FIELDS = (
     "timestamp",
     "gpu_name",
@@ -126,7 +138,7 @@ def answer(query: str, fields: str, style: str, gpus: list[Gpu], view: NodeView,
         if query == "query-compute-apps"
         else _REMAPPED
         if query == "query-remapped-rows"
-        else (*_GPU, "timestamp")
+        else (*_GPU, *_MOVES, "timestamp")
     )
     for name in names:
         if name not in known:
@@ -137,15 +149,20 @@ def answer(query: str, fields: str, style: str, gpus: list[Gpu], view: NodeView,
     if query == "query-compute-apps":
         rows, units = _apps(names, gpus, view, now)
     else:
-        units = [_GPU[name][0] if name in _GPU else "" for name in names]
-        rows = [
-            [_stamp(now) if name == "timestamp" else str(_GPU[name][1](gpu, view)) for name in names] for gpu in gpus
-        ]
+        units = [_MOVES[name][0] if name in _MOVES else _GPU[name][0] if name in _GPU else "" for name in names]
+        rows = [[_cell(name, gpu, view, now) for name in names] for gpu in gpus]
     lines = [", ".join(v if plain or not u else f"{v} {u}" for v, u in zip(row, units, strict=True)) for row in rows]
     if "noheader" not in styles:
         header = [f"{_HEADER.get(n, n)} [{u}]" if u else _HEADER.get(n, n) for n, u in zip(names, units, strict=True)]
         lines.insert(0, ", ".join(header))
-    return Answer("".join(line + "\n" for line in lines), keep="timestamp" not in names)
+    moves = any(name == "timestamp" or name in _MOVES or name.startswith(_COUNTERS) for name in names)
+    return Answer("".join(line + "\n" for line in lines), keep=not moves)
+
+
+def _cell(name: str, gpu: Gpu, view: NodeView, now: float) -> str:
+    if name == "timestamp":
+        return _stamp(now)
+    return str(_MOVES[name][1](load.state(gpu, now)) if name in _MOVES else _GPU[name][1](gpu, view))
 
 
 def _stamp(now: float) -> str:

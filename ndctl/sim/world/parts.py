@@ -113,6 +113,13 @@ class Gpu:
     recovery_action: str = "None"
     inforom_ok: bool = True
     processes: list[Process] = field(default_factory=list)
+    compute: float = 1.0  # shares of what a healthy one does: arithmetic, …
+    memory_speed: float = 1.0
+    host_link_speed: float = 1.0
+    nvlink_speed: float = 1.0  # beside what its links' states say
+    throttles: bool = False  # gets too hot under load
+    loaded_until: float = field(default=0.0, repr=False)  # wall-clock seconds
+    slowed_us: dict[str, int] = field(default_factory=dict, repr=False)  # clock event counters
 
     @property
     def xid_pci(self) -> str:

@@ -240,6 +240,18 @@ def _apply(fault: Fault, view: NodeView) -> None:
             view.nvls = False
         case "hung-nvidia-smi":
             view.hangs |= {"nvidia-smi"}
+        case "hung-dcgmi":
+            view.hangs |= {"dcgmi"}
+        case "slow-gpu":
+            gpu.compute = float(fault["factor"])
+        case "hbm-slow":
+            gpu.memory_speed = float(fault["factor"])
+        case "host-link-slow":
+            gpu.host_link_speed = float(fault["factor"])
+        case "gpu-nvlink-slow":
+            gpu.nvlink_speed = float(fault["factor"])
+        case "gpu-throttles":
+            gpu.throttles = True
         case "ecc-uncorrectable":
             gpu.ecc_volatile_dram = gpu.ecc_aggregate_dram = int(fault["count"])
             gpu.recovery_action = "Reset"
