@@ -13,7 +13,7 @@ from pathlib import Path
 from ndctl.sim.nodes import loads
 from ndctl.sim.nodes.pairs import PairDesk
 from ndctl.sim.nodes.tree import NodeTrees
-from ndctl.sim.tools import gemm, nccl
+from ndctl.sim.tools import gemm, nccl, nvbandwidth
 from ndctl.sim.tools.answer import Answer
 from ndctl.sim.world import VM, World
 
@@ -93,6 +93,8 @@ class ToolService:
             yield await loads.run(
                 self._world, request.vm, request.tool, request.arguments, request.environment, reader
             )
+        elif request.tool == "nvbandwidth":
+            yield nvbandwidth.answer(self._world.node(request.vm), request.arguments, self._world.seed)
         elif request.tool.startswith("ib_"):
             async for answer in self._desk.run(request.vm, request.tool, request.arguments, reader):
                 yield answer

@@ -13,6 +13,7 @@ from ndctl.sim.world.parts import Gpu
 from ndctl.sim.world.view import DRIVER_VERSION, NodeView
 
 _VERSION = "4.5.3"
+_DCGM_MEMORY_SHARE = 4522.5 / 6624
 Reason = Callable[[Gpu], str]
 
 
@@ -33,6 +34,20 @@ def _pcie(gpu: Gpu) -> str:
     return "" if down is None else f"GPU {gpu.index}'s NvLink link {down} is currently down"
 
 
+def _bandwidth(gpu: Gpu) -> str:
+    """DCGM's own floor is far below what healthy memory gives."""
+    if gpu.memory_speed >= _DCGM_MEMORY_SHARE:
+        return ""
+    return f"GPU {gpu.index}'s memory bandwidth is below the minimum of this test"
+
+
+def _heat(gpu: Gpu) -> str:
+    """Words of DCGM_FR_THERMAL_VIOLATIONS_TS."""
+    if not gpu.throttles:
+        return ""
+    return f"Thermal violations totaling 21.4 seconds started at 12.5 seconds into the test on GPU {gpu.index}"
+
+
 def _nothing(gpu: Gpu) -> str:
     return ""
 
@@ -44,9 +59,9 @@ _TESTS: tuple[tuple[int, str, str, str, Reason], ...] = (
     (2, "Hardware", "memory", "GPU Memory", _memory),
     (3, "Hardware", "diagnostic", "Diagnostic", _nothing),
     (3, "Hardware", "nvbandwidth", "nvbandwidth", _nothing),
-    (3, "Stress", "memory_bandwidth", "Memory Bandwidth", _nothing),
-    (3, "Stress", "targeted_stress", "Targeted Stress", _nothing),
-    (3, "Stress", "targeted_power", "Targeted Power", _nothing),
+    (3, "Stress", "memory_bandwidth", "Memory Bandwidth", _bandwidth),
+    (3, "Stress", "targeted_stress", "Targeted Stress", _heat),
+    (3, "Stress", "targeted_power", "Targeted Power", _heat),
 )
 
 

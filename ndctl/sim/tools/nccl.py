@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ndctl.sim.tools import nccl_info
+from ndctl.sim.tools import nccl_info, nvbandwidth
 from ndctl.sim.tools.answer import Answer
 from ndctl.sim.tools.nccl_info import NCCL_VERSION, Rank
 from ndctl.sim.tools.nccl_model import Plan, bus_factor, plan, time_us
@@ -114,6 +114,8 @@ def launched(
     name = program[0].rpartition("/")[2]
     if name == "hostname":
         return Answer("".join(f"{vm.hostname}\n" * per_node for vm in used))
+    if name == "nvbandwidth":
+        return nvbandwidth.over_nodes([world.node(vm) for vm in used], per_node, program[1:], world.seed)
     if not name.endswith("_perf"):
         return Answer(err=_cannot_launch(program[0], used[0].hostname), code=134)
     return _run(world, used, per_node, name, program[1:], environment, under_mpi=True, wrong=wrong)
