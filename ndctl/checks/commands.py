@@ -27,6 +27,22 @@ _PHYSICAL_HOST = (
     'tr "\\000" "\\n" < "$NDCTL_SYSROOT"/var/lib/hyperv/.kvp_pool_3 2>/dev/null | grep -v "^$" '
     '| grep -A1 "^PhysicalHostName\\(FullyQualified\\)\\?$" | tail -n 1'
 )
+# One line a part: what it is, its name, PCI address, NUMA node; of ports also interface and how often it lost its link.
+_FABRIC_MAP = (
+    'r="$NDCTL_SYSROOT"; one() { v=; read -r v 2>/dev/null < "$1"; printf %s "${v:-?}"; }; '
+    f"for d in {_IB}/*; do "
+    '[ -d "$d" ] || continue; p=; while IFS== read -r k v; do [ "$k" = PCI_SLOT_NAME ] && p=$v; done '
+    '2>/dev/null < "$d/device/uevent"; n=; for n in "$d"/device/net/*; do break; done; '
+    'printf "port %s %s %s %s %s\\n" "${d##*/}" "${p:-?}" "$(one "$d/device/numa_node")" "${n##*/}" '
+    '"$(one "$n/carrier_changes")"; done; '
+    'for d in "$r"/sys/bus/pci/devices/*; do v=; read -r v 2>/dev/null < "$d/vendor"; [ "$v" = 0x10de ] || continue; '
+    'read -r v < "$d/class"; case $v in 0x0302*) '
+    'printf "gpu %s %s\n" "${d##*/}" "$(one "$d/numa_node")";; esac; done; '
+    'printf "driver %s\n" "$(head -n 1 "$r/proc/driver/nvidia/version" 2>/dev/null)"; '
+    'grep -E "^(nvidia_peermem|nv_peer_mem|ib_umad) " "$r/proc/modules" 2>/dev/null | sed "s/^/module /"; '
+    'for f in "$r"/opt/mellanox/sharp/lib/libsharp_coll.so*; do [ -e "$f" ] && echo "sharp ${f#"$r"}" && break; done; '
+    "echo end"
+)
 
 _SMI = "nvidia-smi"
 
@@ -54,7 +70,8 @@ FABRIC_MANAGER = Command("fabric-manager", "systemctl is-active nvidia-fabricman
 IB_SYSFS = Command(
     "ib-sysfs",
     f"grep -H . {_IB}/*/ports/*/state {_IB}/*/ports/*/phys_state {_IB}/*/ports/*/rate {_IB}/*/ports/*/link_layer "
-    f"{_IB}/*/ports/*/lid {_IB}/*/ports/*/sm_lid {_IB}/*/ports/*/pkeys/* {_IB}/*/fw_ver {_IB}/*/board_id "
+    f"{_IB}/*/ports/*/lid {_IB}/*/ports/*/sm_lid {_IB}/*/ports/*/gids/0 {_IB}/*/ports/*/pkeys/* {_IB}/*/fw_ver "
+    f"{_IB}/*/board_id "
     "/dev/null 2>/dev/null; true",
     timeout_s=20,
     cap_bytes=400_000,
@@ -68,3 +85,4 @@ KERNEL_LOG = Command(
 )
 IB_COUNTERS_AFTER = Command("ib-counters-after", _COUNTERS, timeout_s=20, cap_bytes=400_000, order=10)
 NVLINK_ERRORS_AFTER = Command("nvlink-errors-after", "nvidia-smi nvlink -e", timeout_s=20, order=10, tool=_SMI)
+FABRIC_MAP = Command("fabric-map", _FABRIC_MAP, timeout_s=15, cap_bytes=40_000)

@@ -66,7 +66,8 @@ def explain(word: str, profile: Profile, titles: Mapping[str, str] | None = None
 
 def words() -> Iterable[str]:
     """Every word that can be explained."""
-    codes = {code for entry in known_errors() for code in entry.codes}
+    # A bare number is taken for an XID.
+    codes = {code for entry in known_errors() for code in entry.codes if not code.isdigit()}
     details = (f"{page.check}.{suffix}" for page in pages().values() for suffix in page.details)
     return (*pages(), *details, *map(str, sorted(xids.XIDS)), *sorted(codes))
 

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from ndctl.sim.nodes.host_files import host_files
 from ndctl.sim.tools.infiniband import PHYS_STATE, STATE
 from ndctl.sim.world.parts import COUNTERS, Port
-from ndctl.sim.world.view import DRIVER_VERSION, KERNEL_RELEASE, NodeView
+from ndctl.sim.world.view import KERNEL_RELEASE, NodeView
 
 _TESTS = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast", "reduce")
+
+
+_MODULES = {"nvidia_uvm": 1531904, "nvidia": 14606336, "mlx5_ib": 491520, "ib_umad": 45056}
 
 
 def perf_tools(view: NodeView) -> list[str]:
@@ -37,8 +40,8 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
     )
     yield "proc/cpuinfo", "".join(f"processor\t: {cpu}\n\n" for cpu in range(shape.vcpus))
     yield "proc/version", f"Linux version {KERNEL_RELEASE} (buildd@bos03-arm64-012)\n"
-    yield "proc/driver/nvidia/version", f"NVRM version: NVIDIA UNIX Open Kernel Module  {DRIVER_VERSION}\n"
-    yield "proc/modules", "nvidia_uvm 1531904 0 - Live\nnvidia 14606336 3 nvidia_uvm - Live\nmlx5_ib 491520 0 - Live\n"
+    yield "proc/driver/nvidia/version", view.driver_file
+    yield "proc/modules", "".join(f"{name} {size} 0 - Live 0x0000000000000000\n" for name, size in _MODULES.items())
     yield from host_files(view)
     for gpu in view.gpus:
         # The driver takes the directory away with the GPU; the device file stays until the next boot.
@@ -48,6 +51,7 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
         yield f"sys/bus/pci/devices/{gpu.pci[4:].lower()}/vendor", "0x10de\n"
         yield f"sys/bus/pci/devices/{gpu.pci[4:].lower()}/device", f"0x{shape.pci_device_id}\n"
         yield f"sys/bus/pci/devices/{gpu.pci[4:].lower()}/class", "0x030200\n"
+        yield f"sys/bus/pci/devices/{gpu.pci[4:].lower()}/numa_node", f"{gpu.index * 2 // len(view.gpus)}\n"
     yield "dev/nvidiactl", ""
     for node in range(shape.numa_nodes):
         half = shape.vcpus // 2
@@ -92,6 +96,7 @@ def _port_files(port: Port, view: NodeView) -> Iterator[tuple[str, str]]:
     yield f"{device}/node_type", "1: CA\n"
     yield f"{device}/device/numa_node", f"{port.numa_node}\n"
     yield f"{device}/device/vendor", "0x15b3\n"
+    yield f"{device}/device/uevent", f"DRIVER=mlx5_core\nPCI_CLASS=20700\nPCI_SLOT_NAME={port.pci}\n"
     one = f"{device}/ports/1"
     yield f"{one}/state", f"{STATE[port.state]}: {port.state}\n"
     yield f"{one}/phys_state", f"{PHYS_STATE[port.phys_state]}: {port.phys_state}\n"
@@ -107,4 +112,5 @@ def _port_files(port: Port, view: NodeView) -> Iterator[tuple[str, str]]:
     for name, value in port.counters.items():
         yield counter_folder(port, name), f"{value}\n"
     if port.infiniband:
-        yield f"sys/class/net/{port.netdev}/carrier_changes", "2\n"
+        yield f"sys/class/net/{port.netdev}/carrier_changes", f"{port.carrier_changes}\n"
+        yield f"{device}/device/net/{port.netdev}/carrier_changes", f"{port.carrier_changes}\n"

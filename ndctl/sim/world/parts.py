@@ -150,6 +150,7 @@ class Port:
     netdev: str
     counters: dict[str, int]
     growth: dict[str, int]
+    carrier_changes: int = 2  # of the net device since it was made; training at boot is in it
     carries: float = 1.0  # share of its rate that gets through between the port and GPU memory
 
     @property

@@ -43,6 +43,16 @@ class NodeView:
     hangs: frozenset[str] = field(default_factory=frozenset)
 
     @property
+    def driver_file(self) -> str:
+        """/proc/driver/nvidia/version."""
+        machine = "aarch64" if self.shape.arm else "x86_64"
+        return (
+            f"NVRM version: NVIDIA UNIX Open Kernel Module for {machine}  {DRIVER_VERSION}  Release Build  "
+            "(dvs-builder@U22-I3-AF01-24-3)  Thu Jan 15 18:29:43 UTC 2026\n"
+            "GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04)\n"
+        )
+
+    @property
     def live_gpus(self) -> list[Gpu]:
         return [gpu for gpu in self.gpus if not gpu.missing]
 
