@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from ndctl.checks.azure_errors import KnownError, known_errors
-from ndctl.checks.pages import Page, page_of, pages, threshold
+from ndctl.checks.pages import Page, page_by_detail, page_of, pages, threshold
 from ndctl.checks.texts import xids
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.status import Action
 from ndctl.profiles.schema import Profile
 
 EXPLAIN_SCHEMA = "ndctl.explain/1"
-_XID = re.compile(r"(?:xid[\s:_-]*|gpu\.xid\.)?(\d{1,3})", re.IGNORECASE)
+_XID = re.compile(r"(?:xid[\s:_-]*|gpu\.xid\.|kernel\.xid-)?(\d{1,3})", re.IGNORECASE)
 _LINK_EVENTS = range(144, 151)
 
 
@@ -23,7 +23,7 @@ _LINK_EVENTS = range(144, 151)
 class Explanation:
     """One page for a person.
 
-    kind:  "check", "xid" or "azure-error"
+    kind:  "check", "xid", "azure-error", or "list": what can be explained
     means: what it is
     facts: name -> text, in the order they are shown
     lists: name -> texts, e.g. what to do
@@ -45,15 +45,15 @@ def explain(word: str, profile: Profile, titles: Mapping[str, str] | None = None
     number = _XID.fullmatch(asked)
     if number:
         return _xid(int(number[1]))
-    found = page_of(asked.casefold())
+    found = page_of(asked.casefold()) or page_by_detail(asked.casefold())
     if found is not None:
         return _check(*found, profile, titles or {})
     errors = [entry for entry in known_errors() if entry.names(asked) or entry.id == asked.casefold()]
     errors = errors or [entry for entry in known_errors() if entry.resembles(asked, "")]
     if errors:
         return _azure(asked, errors)
-    near = get_close_matches(asked.casefold(), {one.casefold(): one for one in words()}, n=3)
     by_folded = {one.casefold(): one for one in words()}
+    near = get_close_matches(asked.casefold(), by_folded, n=3)
     raise NdctlError(
         "explain.unknown",
         f"nothing is known of '{asked}'",
@@ -72,12 +72,26 @@ def words() -> Iterable[str]:
     return (*pages(), *details, *map(str, sorted(xids.XIDS)), *sorted(codes))
 
 
+def listing(titles: Mapping[str, str]) -> Explanation:
+    """What can be explained, by group. `titles`: check id -> its one-line title."""
+    lists: dict[str, tuple[str, ...]] = {}
+    for check in (*titles, *(one for one in pages() if one not in titles)):
+        group = check.partition(".")[0]
+        lists[group] = (*lists.get(group, ()), f"{check}: {titles[check]}" if check in titles else check)
+    codes = {code for entry in known_errors() for code in entry.codes if not code.isdigit()}
+    lists["XIDs"] = (", ".join(map(str, sorted(xids.XIDS))),)
+    lists["Azure error codes"] = (", ".join(sorted(codes, key=str.casefold)),)
+    means = "a check, a finding's id, an XID or an Azure error code; these are known"
+    return Explanation("list", "ndctl explain WORD", means, {"XID table": xids.SOURCE}, lists)
+
+
 def _check(page: Page, suffix: str, profile: Profile, titles: Mapping[str, str]) -> Explanation:
     limit = threshold(page, profile)
     detail = page.details.get(suffix, "")
     source = "; ".join(dict.fromkeys((*limit.sources, *(() if page.source == "the profile" else (page.source,)))))
     facts = {
-        "this finding": detail,
+        "not known": f"'{suffix}' is none of its findings" if suffix and not detail else "",
+        "its check": page.means if detail else "",
         "what it says": titles.get(page.check, ""),
         "measured": page.measured,
         "threshold": f"{limit.text}   (profile {profile.name})",
@@ -88,9 +102,9 @@ def _check(page: Page, suffix: str, profile: Profile, titles: Mapping[str, str])
     return Explanation(
         "check",
         f"{page.check}.{suffix}" if detail else page.check,
-        page.means,
+        detail or page.means,
         {name: text for name, text in facts.items() if text},
-        {"do": page.do, "false alarms": page.false_alarms, "its findings": others},
+        {"do": page.do, "false alarms": page.false_alarms, "other findings" if detail else "its findings": others},
     )
 
 
@@ -103,11 +117,37 @@ def _xid(number: int) -> Explanation:
             hint=f"{xids.SOURCE}; see NVIDIA's XID catalogue for newer drivers",
             exit_code=ExitCode.USAGE,
         )
-    facts = {"tier": known.tier.value, "action": known.action.value if known.action is not Action.NONE else "none"}
+    facts = {"tier": known.tier.value, "alone it is": _alone(known), "action": known.action.value}
+    if number == 149:
+        facts["action"] = f"{Action.REPLACE_AND_REPORT.value} where it is the root, else {known.action.value}"
+    if number == 154:
+        facts["action"] = "as the driver says in brackets"
     if number in xids.CATEGORY:
         facts["Azure health"] = xids.CATEGORY[number]
     facts["source"] = xids.SOURCE
     return Explanation("xid", f"XID {number}", known.meaning, facts, _xid_lists(number))
+
+
+def _alone(known: xids.Xid) -> str:
+    """What `gpu.xid` makes of it where no other part's fault explains it."""
+    if known.number == 149:
+        return "a fault when it is Fatal, unless its reason names the peer or software; else a warning"
+    if known.tier is xids.Tier.NVLINK5:
+        return "a fault when it is Fatal, else a warning"
+    if known.tier is xids.Tier.RECOVERY:
+        return "a fault with any action but None"
+    if known.tier in (xids.Tier.RESET, xids.Tier.RESTART) or known.number in xids.HARDWARE:
+        return "a fault"
+    if known.tier in (xids.Tier.NOTICE, xids.Tier.SUPPORT) or known.number == 94:
+        return "a warning"
+    return "told, no fault"
+
+
+_FORM = (
+    "UNIT Fatal|Nonfatal XCn iN Link NN (words): the unit that complains, how severe, which link, register words",
+    "i1 was injected by a test; Link -1 is of no single link; the first word in the brackets holds unit and reason",
+    "units: SAW 144, RLW 145, TLW 146, TREX 147, NVLPW 148, NETIR 149 (the link itself), MSE 150",
+)
 
 
 def _xid_lists(number: int) -> Mapping[str, tuple[str, ...]]:
@@ -121,7 +161,8 @@ def _xid_lists(number: int) -> Mapping[str, tuple[str, ...]]:
         ]
         return {
             "how it is read": (
-                "149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 …): unit, severity, link, first word",
+                *_FORM,
+                "example: 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 …)",
                 "the reason of a link-down is (first word >> 20) & 0x3f: 0x004505c6 gives 4",
                 *rows,
                 f"any other reason: {default}",
@@ -134,10 +175,11 @@ def _xid_lists(number: int) -> Mapping[str, tuple[str, ...]]:
         }
     if number in _LINK_EVENTS:
         return {
+            "how it is read": _FORM,
             "who is to blame": (
                 "seldom this GPU alone: look for an XID 149 in the rack within a minute, it explains this one",
                 "an XID 154 beside it says what to do; obey that",
-            )
+            ),
         }
     if number == 45:
         return {"who is to blame": ("another XID beside it; alone it is a killed process or a stopped daemon",)}

@@ -99,6 +99,22 @@ def page_of(word: str) -> tuple[Page, str] | None:
     return None
 
 
+def page_by_detail(word: str) -> tuple[Page, str] | None:
+    """The page whose finding a judge of texts gives a shorter name: nvlink.link-down is nvlink.links.link-down.
+
+    None where no check of that group has such a finding, or several have.
+    """
+    group, _, suffix = word.partition(".")
+    fitting = [page for page in pages().values() if page.check.partition(".")[0] == group and suffix in page.details]
+    return (fitting[0], suffix) if len(fitting) == 1 else None
+
+
+def has_page(word: str) -> bool:
+    """Whether `page_of` would find something; no page is read for it."""
+    parts = word.split(".")
+    return any((_FOLDER / f"{'.'.join(parts[:end])}.yaml").is_file() for end in range(len(parts), 0, -1))
+
+
 def threshold(page: Page, profile: Profile) -> Threshold:
     """The page's threshold with the profile's figures in it; what the profile lacks is said."""
     sources: list[str] = []

@@ -41,7 +41,7 @@ def explain(
 
     Without a word, what can be explained is listed. Exit status: 0, 2 when nothing is known of the word.
     """
-    from ndctl.checks.explain import EXPLAIN_SCHEMA
+    from ndctl.checks.explain import EXPLAIN_SCHEMA, listing
     from ndctl.checks.explain import explain as explanation_of
     from ndctl.cli.output import emit, show_lines
     from ndctl.model.jsonable import dumps, jsonable
@@ -50,26 +50,8 @@ def explain(
     from ndctl.workflow.known_checks import known_checks
 
     titles = {one.id: one.title for one in known_checks()}
-    if not word:
-        emit(_listing(titles))
-        return
-    found = explanation_of(" ".join(word), load(profile), titles)
+    found = explanation_of(" ".join(word), load(profile), titles) if word else listing(titles)
     if output is Format.JSON:
         emit(dumps({"schema": EXPLAIN_SCHEMA, **jsonable(found)}))
         return
     show_lines(explanation_lines(found.word, found.means, found.facts, found.lists))
-
-
-def _listing(titles: dict[str, str]) -> str:
-    from ndctl.checks.azure_errors import known_errors
-    from ndctl.checks.texts.xids import SOURCE, XIDS
-
-    width = max(map(len, titles))
-    codes = sorted({code for entry in known_errors() for code in entry.codes})
-    return "\n".join(
-        [
-            *(f"{check:<{width}}  {title}" for check, title in titles.items()),
-            f"\nXIDs: {', '.join(map(str, sorted(XIDS)))}   ({SOURCE})",
-            f"\nAzure error codes: {', '.join(codes)}",
-        ]
-    )

@@ -23,7 +23,7 @@ def test_an_xid_in_any_spelling(ndctl: Callable[..., Said], asked: str) -> None:
 def test_a_finding_shows_its_own_meaning_and_the_page_of_its_check(ndctl: Callable[..., Said]) -> None:
     said = ndctl("explain", "host.clock.offset")
     assert said.code == 0
-    assert "this finding" in said.out and "farther from NTP time" in said.out
+    assert "farther from NTP time" in said.out.splitlines()[0] and "other findings" in said.out
     assert "chronyc" in said.out and "false alarms" in said.out
     assert "host.clock.not-synchronised" in said.out
 
@@ -47,9 +47,44 @@ def test_what_nothing_is_known_of_is_refused(ndctl: Callable[..., Said], asked: 
     assert said.code == 2 and said.out == "" and "hint:" in said.err
 
 
+def test_a_text_judges_shorter_name_of_a_finding_leads_to_the_same_page(ndctl: Callable[..., Said]) -> None:
+    assert ndctl("explain", "nvlink.link-down").out == ndctl("explain", "nvlink.links.link-down").out
+    assert ndctl("explain", "kernel.xid-79").out == ndctl("explain", "79").out
+
+
+def test_a_word_that_is_none_of_a_checks_findings_says_so(ndctl: Callable[..., Said]) -> None:
+    said = ndctl("explain", "host.clock.ofset")
+    assert said.code == 0 and said.out.startswith("host.clock ") and "'ofset' is none of its findings" in said.out
+
+
+@pytest.mark.parametrize(
+    ("xid", "alone", "action"),
+    [("79", "a fault", "replace-and-report"), ("13", "told, no fault", "none"), ("63", "a warning", "watch"),
+     ("145", "a fault when it is Fatal, else a warning", "investigate")],
+)  # fmt: skip
+def test_an_xid_says_what_it_counts_for(ndctl: Callable[..., Said], xid: str, alone: str, action: str) -> None:
+    facts = json.loads(ndctl("explain", xid, "-o", "json").out)["facts"]
+    assert (facts["alone it is"], facts["action"]) == (alone, action)
+    assert "catalogue, 2026" in facts["source"]
+
+
+def test_the_link_events_say_how_they_are_read(ndctl: Callable[..., Said]) -> None:
+    for xid in range(144, 151):
+        assert "units: SAW 144" in ndctl("explain", xid).out
+
+
+def test_completion_offers_what_begins_so() -> None:
+    from ndctl.cli.explain import _completions
+
+    assert "host.clock.offset" in _completions("host.cl") and "AllocationFailed" in _completions("allocationf")
+    assert _completions("zzz") == []
+
+
 def test_without_a_word_everything_is_listed(ndctl: Callable[..., Said]) -> None:
     said = ndctl("explain")
     assert said.code == 0
+    answer = json.loads(ndctl("explain", "-o", "json").out)
+    assert answer["kind"] == "list" and not list(Draft202012Validator(schemas.load("explain")).iter_errors(answer))
     for word in ("nvlink.links", "149", "AllocationFailed"):
         assert word in said.out
 
