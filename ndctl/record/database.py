@@ -15,29 +15,10 @@ from pathlib import Path
 
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.record.place import on_network
+from ndctl.record.tables import FORMAT, TABLES, look_through_old, migrate
 
-FORMAT = 1
 APPLICATION_ID = 0x6E646374  # "ndct": marks the file as ours, so that another program's is never written to
 
-_TABLES = (
-    """CREATE TABLE runs (
-        id TEXT PRIMARY KEY, started TEXT, finished TEXT, level TEXT, clusters TEXT, verdicts TEXT,
-        exit_code INTEGER, run BLOB)""",
-    """CREATE TABLE findings (
-        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE, rack TEXT, node TEXT, check_id TEXT, subject TEXT,
-        status TEXT, value, unit TEXT)""",
-    "CREATE INDEX findings_by_run ON findings(run)",
-    "CREATE INDEX findings_by_check ON findings(check_id, node)",
-    """CREATE TABLE measurements (
-        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE, cluster TEXT, rack TEXT, node TEXT, metric TEXT,
-        subject TEXT, value REAL, unit TEXT)""",
-    "CREATE INDEX measurements_by_run ON measurements(run)",
-    "CREATE INDEX measurements_by_metric ON measurements(metric, cluster, rack, node)",
-    """CREATE TABLE raw (
-        run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE, node TEXT, command TEXT, exit_code INTEGER,
-        seconds REAL, timed_out INTEGER, truncated INTEGER, stdout BLOB, stderr BLOB,
-        PRIMARY KEY (run, node, command))""",
-)
 # Used after it was closed, or text of a run that was never begun: no trouble with the file.
 _OUR_FAULTS = (sqlite3.ProgrammingError, sqlite3.IntegrityError)
 _OTHER_FILE = "name another file with --record PATH"
@@ -139,15 +120,23 @@ class Database:
                 raise nothing_recorded(self.path)
             with self.writing() as db:
                 if not self._is_ours():  # another process may have been faster
-                    for statement in _TABLES:
+                    for statement in TABLES:
                         db.execute(statement)
                     db.execute(f"PRAGMA user_version = {FORMAT}")
                     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         if writable:
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._choose_journal()
+            if self._version() < FORMAT:
+                with self.writing() as db:
+                    if self._version() < FORMAT:  # another process may have been faster
+                        migrate(db, self._version())
         else:
+            look_through_old(self._db, self._version())
             self._db.execute("PRAGMA query_only = ON")
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
     def _is_ours(self) -> bool:
         """False for an empty file. Raises NdctlError for another program's, and for one of a newer ndctl."""
@@ -162,7 +151,7 @@ class Database:
                 hint=_OTHER_FILE,
                 exit_code=ExitCode.USAGE,
             )
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        version = self._version()
         if version > FORMAT:
             raise NdctlError(
                 "record.newer",

@@ -1,7 +1,7 @@
 """The run record: one SQLite file that keeps every validation, its findings and the raw text it was judged from.
 
-Tables: `runs` (the whole Run as JSON, so that an old record is shown exactly as it was), `findings` and
-`measurements` (columns to search and compare by), `raw` (zlib-compressed text per node and command).
+The whole Run is kept as JSON, so that an old record is shown exactly as it was; findings and measurements are columns
+to search and compare by (`record.past`); what nodes answered is `record.answers`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ndctl.model.answers import CommandResult, NodeAnswer
+from ndctl.model.answers import Command, CommandResult, NodeAnswer
 from ndctl.model.codec import run_from_json, run_to_json
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.findings import Run
 from ndctl.model.jsonable import dumps
 from ndctl.model.status import Verdict
+from ndctl.record.answers import Answers, damaged
+from ndctl.record.columns import column, encoded, pack, unpack
 from ndctl.record.database import Database
+from ndctl.record.past import Past
 from ndctl.record.place import default_path
 
 LAST = "last"
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,79}")
-_ZLIB_LEVEL = 3  # text of tools is a tenth of its size by then; more would cost the client's CPU on every node
-_PUT_RAW = "INSERT OR REPLACE INTO raw VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ class Store:
     def __init__(self, path: Path | None = None, *, create: bool = True, patience_s: float = 30.0) -> None:
         self.path = path or default_path()
         self._database = Database(self.path, writable=create, patience_s=patience_s)
+        self.answers = Answers(self._database, self.path)
+        self.past = Past(self._database)
 
     def close(self) -> None:
         self._database.close()
@@ -92,36 +95,48 @@ class Store:
                 if db.execute("SELECT 1 FROM runs WHERE id = ?", (run_id,)).fetchone() is None:
                     db.execute(
                         "INSERT INTO runs (id, started, level, clusters) VALUES (?, ?, ?, ?)",
-                        (run_id, _column(started), _column(level), dumps(list(clusters), indent=None)),
+                        (run_id, column(started), column(level), dumps(list(clusters), indent=None)),
                     )
                     return run_id
         return None
 
     def keep_answer(self, run_id: str, answer: NodeAnswer) -> None:
-        """Keep one node's raw text; asked again for the same command, the later text stands."""
-        self._keep_raw([_raw_row(run_id, answer.node.name, result) for result in answer.results.values()])
+        """Keep one node's raw text; asked again for the same command, it gets another turn."""
+        asked = [Command(one, "") for one in answer.results]
+        self.answers.keep_asking(run_id, "", asked, answer)
 
     def keep_text(self, run_id: str, node: str, command: str, text: str) -> None:
         """Keep the text of something that is not a plain command, e.g. a job's log."""
-        self._keep_raw([_raw_row(run_id, node, CommandResult(command, 0, text))])
+        self.answers.keep_text(run_id, "", node, command, text)
 
-    def _keep_raw(self, rows: list[tuple[Any, ...]]) -> None:
-        # Rows come compressed: that takes the time, and needs nobody to wait.
+    def keep_plan(self, run_id: str, cluster: str, body: Mapping[str, Any]) -> None:
+        """Keep what the run needs to be made again; of cluster "" the run's own part. The later one stands."""
+        blob = pack(encoded(dumps(body, indent=None)))
         with self._database.writing() as db:
-            db.executemany(_PUT_RAW, rows)
+            db.execute("INSERT OR REPLACE INTO plans VALUES (?, ?, ?)", (run_id, column(cluster), blob))
+
+    def plans(self, run_id: str) -> dict[str, dict[str, Any]]:
+        """Cluster -> its part of the plan; empty for a run of a format that kept none."""
+        with self._database.reading() as db:
+            rows = db.execute("SELECT cluster, body FROM plans WHERE run = ?", (run_id,)).fetchall()
+        try:
+            return {cluster: json.loads(unpack(body)) for cluster, body in rows}
+        except (zlib.error, ValueError, TypeError) as error:
+            raise damaged(self.path, f"the plan of run {run_id}", error) from error
 
     def finish(self, run: Run, measurements: Iterable[Mapping[str, Any]] = ()) -> None:
         """Keep the judged run. `measurements`: {cluster, rack, node, metric, subject, value, unit}."""
-        blob = zlib.compress(dumps(run_to_json(run), indent=None).encode(), _ZLIB_LEVEL)
+        blob = pack(encoded(dumps(run_to_json(run), indent=None)))
         clusters = [str(one.get("cluster", "")) for one in run.inventories]
         verdicts = {word.value: sum(rack.verdict is word for rack in run.racks) for word in Verdict}
         findings = [
-            tuple(map(_column, (run.id, rack.name, f.node, f.check, f.subject, f.status.value, f.value, f.unit)))
+            tuple(map(column, (run.id, rack.name, f.node, f.check, f.subject, f.status.value, f.value, f.unit)))
             for rack in run.racks
             for f in rack.findings
         ]
+        racks = [tuple(map(column, (run.id, rack.cluster, rack.name, rack.verdict.value))) for rack in run.racks]
         keys = ("cluster", "rack", "node", "metric", "subject", "value", "unit")
-        measured = [tuple(map(_column, (run.id, *(one.get(key) for key in keys)))) for one in measurements]
+        measured = [tuple(map(column, (run.id, *(one.get(key) for key in keys)))) for one in measurements]
         with self._database.writing() as db:
             db.execute(
                 "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET"
@@ -129,9 +144,9 @@ class Store:
                 " exit_code=excluded.exit_code, run=excluded.run",
                 (
                     run.id,
-                    _column(run.started),
-                    _column(run.finished),
-                    _column(run.level),
+                    column(run.started),
+                    column(run.finished),
+                    column(run.level),
                     dumps(clusters, indent=None),
                     dumps({word: count for word, count in verdicts.items() if count}, indent=None),
                     int(run.exit_code),
@@ -140,6 +155,8 @@ class Store:
             )
             db.execute("DELETE FROM findings WHERE run = ?", (run.id,))
             db.executemany("INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?)", findings)
+            db.execute("DELETE FROM racks WHERE run = ?", (run.id,))
+            db.executemany("INSERT INTO racks VALUES (?, ?, ?, ?)", racks)
             db.execute("DELETE FROM measurements WHERE run = ?", (run.id,))
             db.executemany("INSERT INTO measurements VALUES (?, ?, ?, ?, ?, ?, ?, ?)", measured)
 
@@ -157,7 +174,7 @@ class Store:
                 for run_id, started, finished, level, clusters, code, verdicts in rows
             ]
         except (ValueError, TypeError) as error:
-            raise self._damaged("the list of runs", error) from error
+            raise damaged(self.path, "the list of runs", error) from error
 
     def load(self, run_id: str) -> Run:
         """The run with this id, or `last` for the newest finished one. Raises NdctlError exit 2 when there is none."""
@@ -172,9 +189,9 @@ class Store:
                 exit_code=ExitCode.USAGE,
             )
         try:
-            return run_from_json(json.loads(zlib.decompress(blob)))
+            return run_from_json(json.loads(unpack(blob)))
         except (zlib.error, ValueError, TypeError) as error:
-            raise self._damaged(f"run {kept_id}", error) from error
+            raise damaged(self.path, f"run {kept_id}", error) from error
 
     def resolve(self, run_id: str) -> str:
         """The id of a run that is here; `last` is the newest finished one. Raises NdctlError exit 2."""
@@ -184,7 +201,7 @@ class Store:
                     "SELECT id FROM runs WHERE run IS NOT NULL ORDER BY started DESC, id DESC LIMIT 1"
                 ).fetchone()
             else:
-                found = db.execute("SELECT id FROM runs WHERE id = ?", (_column(run_id),)).fetchone()
+                found = db.execute("SELECT id FROM runs WHERE id = ?", (column(run_id),)).fetchone()
         if found is not None:
             return str(found[0])
         raise NdctlError(
@@ -195,77 +212,20 @@ class Store:
         )
 
     def raw(self, run_id: str, node: str | None = None) -> Iterator[tuple[str, CommandResult]]:
-        """(node name, result) of everything kept for a run, in a fixed order; one text at a time is in memory."""
-        for name, command in self.raw_names(run_id, node):
-            result = self.raw_one(run_id, name, command)
+        """(node name, its latest result) of everything kept for a run, in a fixed order; one at a time in memory."""
+        for cluster, name, command in self.answers.names(run_id, node):
+            result = self.answers.latest(run_id, cluster, name, command)
             if result is not None:
                 yield name, result
 
     def raw_names(self, run_id: str, node: str | None = None) -> list[tuple[str, str]]:
         """(node name, command id) of everything kept for a run, in a fixed order."""
-        with self._database.reading() as db:
-            return db.execute(
-                "SELECT node, command FROM raw WHERE run = ? AND (? IS NULL OR node = ?) ORDER BY node, command",
-                (run_id, node, node),
-            ).fetchall()
+        return [(name, command) for _, name, command in self.answers.names(run_id, node)]
 
     def raw_one(self, run_id: str, node: str, command: str) -> CommandResult | None:
-        """What one command on one node gave, None if nothing is kept of it."""
-        with self._database.reading() as db:
-            row = db.execute(
-                "SELECT exit_code, seconds, timed_out, truncated, stdout, stderr FROM raw"
-                " WHERE run = ? AND node = ? AND command = ?",
-                (run_id, node, command),
-            ).fetchone()
-        if row is None:
-            return None
-        exit_code, seconds, timed_out, truncated, stdout, stderr = row
-        try:
-            return CommandResult(
-                command, exit_code, _unpack(stdout), _unpack(stderr), seconds, bool(timed_out), bool(truncated)
-            )
-        except (zlib.error, ValueError, TypeError) as error:
-            raise self._damaged(f"{node}/{command} of run {run_id}", error) from error
+        """What one command on one node gave at last, None if nothing is kept of it."""
+        return self.answers.latest(run_id, None, node, command)
 
-    def _damaged(self, what: str, error: Exception) -> NdctlError:
-        return NdctlError(
-            "record.damaged",
-            f"{what} in {self.path} cannot be read: {error}",
-            hint="was it written by another version of ndctl? other runs of the record are not touched by this",
-            exit_code=ExitCode.USAGE,
-        )
-
-
-def _raw_row(run_id: str, node: str, result: CommandResult) -> tuple[Any, ...]:
-    return (
-        run_id,
-        _column(node),
-        _column(result.id),
-        _column(result.exit_code),
-        result.seconds,
-        int(result.timed_out),
-        int(result.truncated),
-        _pack(result.stdout),
-        _pack(result.stderr),
-    )
-
-
-def _pack(text: str) -> bytes:
-    """Any str at all comes back as it was, lone surrogates and NULs too."""
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), _ZLIB_LEVEL)
-
-
-def _unpack(blob: bytes) -> str:
-    return zlib.decompress(blob).decode("utf-8", "surrogatepass")
-
-
-def _column(value: Any) -> Any:
-    """A value SQLite can hold: text without lone surrogates, integers of 64 bits (beyond that a float or text)."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        try:
-            return float(value)
-        except OverflowError:
-            return hex(value)
-    return value
+    def found_per_check(self) -> Mapping[str, tuple[int, int]]:
+        """Check id -> (runs that asked it, runs in which it warned or failed); see `Past.found_per_check`."""
+        return self.past.found_per_check()

@@ -1,0 +1,212 @@
+"""What nodes answered in a run, every asking of it: kept while it is gathered, read for evidence and for a replay.
+
+A node that is asked the same command again gives it another turn, counted from 1. One text is kept once per run,
+compressed, whoever said it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ndctl.model.answers import Command, CommandResult, NodeAnswer, Outcome, OutcomeKind
+from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.record.columns import column, digest, encoded, pack, unpack
+from ndctl.record.database import Database
+
+_RESULT = "command, exit_code, seconds, timed_out, truncated, stdout, stderr"
+_PUT = f"INSERT INTO raw VALUES ({', '.join('?' * 14)})"
+_TURN = "SELECT COALESCE(MAX(turn), 0) + 1 FROM raw WHERE run = ? AND cluster = ? AND node = ? AND command = ?"
+_KINDS = {kind.value: kind for kind in OutcomeKind}
+
+
+def question(command: Command) -> bytes:
+    """By what a question is known again in a replay; the text itself is not kept."""
+    return digest(encoded(command.shell))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One command of one asking. `asking` None: a text beside the askings; `answered` False: no answer came."""
+
+    command: str
+    turn: int
+    asking: int | None
+    question: bytes | None
+    answered: bool
+    result: CommandResult
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHistory:
+    """Everything one node was asked in a run. askings: number -> the connection's outcome; kept: in order of turns."""
+
+    cluster: str
+    node: str
+    askings: dict[int, Outcome] = field(default_factory=dict)
+    kept: tuple[Kept, ...] = ()
+
+
+class Answers:
+    """The part of a record that holds them; `Store.answers`. Safe for several threads."""
+
+    def __init__(self, database: Database, path: Path) -> None:
+        self._database = database
+        self._path = path
+
+    def keep_asking(self, run_id: str, cluster: str, commands: Sequence[Command], answer: NodeAnswer) -> None:
+        """Keep one asking of one node, with what did not answer."""
+        asked = {command.id: question(command) for command in commands}
+        results = {**dict.fromkeys(asked), **answer.results}
+        node, outcome = answer.node.name, answer.outcome
+        packed = self._packed(run_id, answer.results.values())
+        with self._database.writing() as db:
+            _put_texts(db, run_id, packed)
+            [number] = db.execute(
+                "SELECT COALESCE(MAX(number), 0) + 1 FROM askings WHERE run = ? AND cluster = ? AND node = ?",
+                (run_id, column(cluster), column(node)),
+            ).fetchone()
+            fate = (number, outcome.kind.value, column(outcome.detail), column(outcome.hint))
+            db.execute(
+                "INSERT INTO askings VALUES (?, ?, ?, ?, ?, ?, ?)", (run_id, column(cluster), column(node), *fate)
+            )
+            # Nothing was asked: the empty command stands for it.
+            for command, result in (results or {"": None}).items():
+                _put(db, run_id, cluster, node, command, number, asked.get(command), result)
+
+    def keep_text(self, run_id: str, cluster: str, node: str, command: str, text: str) -> None:
+        """Keep the text of something that is not a plain command, e.g. a job's log."""
+        result = CommandResult(command, 0, text)
+        packed = self._packed(run_id, [result])
+        with self._database.writing() as db:
+            _put_texts(db, run_id, packed)
+            _put(db, run_id, cluster, node, command, None, None, result)
+
+    def names(self, run_id: str, node: str | None = None) -> list[tuple[str, str, str]]:
+        """(cluster, node name, command id) of everything that was answered in a run, in a fixed order."""
+        with self._database.reading() as db:
+            return db.execute(
+                "SELECT DISTINCT cluster, node, command FROM raw WHERE run = ? AND answered = 1"
+                " AND (? IS NULL OR node = ?) ORDER BY cluster, node, command",
+                (run_id, column(node), column(node)),
+            ).fetchall()
+
+    def latest(self, run_id: str, cluster: str | None, node: str, command: str) -> CommandResult | None:
+        """What one command on one node gave at last, None if nothing is kept of it. cluster None: any."""
+        with self._database.reading() as db:
+            row = db.execute(
+                f"SELECT {_RESULT} FROM raw WHERE run = ? AND node = ? AND command = ? AND answered = 1"
+                " AND (? IS NULL OR cluster = ?) ORDER BY cluster, turn DESC LIMIT 1",
+                (run_id, column(node), column(command), column(cluster), column(cluster)),
+            ).fetchone()
+            return None if row is None else self._result(db, run_id, node, row)
+
+    def nodes(self, run_id: str) -> list[tuple[str, str]]:
+        """(cluster, node name) of every node of which anything is kept, in a fixed order."""
+        with self._database.reading() as db:
+            return db.execute(
+                "SELECT DISTINCT cluster, node FROM raw WHERE run = ? ORDER BY cluster, node", (run_id,)
+            ).fetchall()
+
+    def of_node(self, run_id: str, cluster: str, node: str, texts: bool = True) -> NodeHistory:
+        """Everything one node was asked, with all texts of it; texts False leaves those out."""
+        with self._database.reading() as db:
+            askings = {
+                number: Outcome(_KINDS.get(kind, OutcomeKind.CONNECTION_LOST), detail, hint)
+                for number, kind, detail, hint in db.execute(
+                    "SELECT number, kind, detail, hint FROM askings WHERE run = ? AND cluster = ? AND node = ?",
+                    (run_id, cluster, node),
+                )
+            }
+            kept = tuple(
+                Kept(row[0], turn, asking, asked, bool(answered), self._result(db, run_id, node, row, texts))
+                for turn, asking, asked, answered, *row in db.execute(
+                    f"SELECT turn, asking, question, answered, {_RESULT} FROM raw"
+                    " WHERE run = ? AND cluster = ? AND node = ? ORDER BY turn, command",
+                    (run_id, cluster, node),
+                ).fetchall()
+            )
+        return NodeHistory(cluster, node, askings, kept)
+
+    def one(self, run_id: str, cluster: str, node: str, command: str, turn: int) -> CommandResult | None:
+        """What one command on one node gave at that turn."""
+        with self._database.reading() as db:
+            row = db.execute(
+                f"SELECT {_RESULT} FROM raw WHERE run = ? AND cluster = ? AND node = ? AND command = ? AND turn = ?",
+                (run_id, cluster, node, command, turn),
+            ).fetchone()
+            return None if row is None else self._result(db, run_id, node, row)
+
+    def _packed(self, run_id: str, results: Iterable[CommandResult]) -> dict[bytes, bytes]:
+        """Digest -> compressed text, of those the run has not yet. Compressing takes the time: nobody waits for it."""
+        found: dict[bytes, bytes] = {}
+        for result in results:
+            for data in (encoded(result.stdout), encoded(result.stderr)):
+                if data:
+                    found[digest(data)] = data
+        with self._database.reading() as db:
+            known = "SELECT 1 FROM texts WHERE run = ? AND digest = ?"
+            absent = [mark for mark in found if db.execute(known, (run_id, mark)).fetchone() is None]
+        return {mark: pack(found[mark]) for mark in absent}
+
+    def _result(
+        self, db: sqlite3.Connection, run_id: str, node: str, row: Sequence[Any], texts: bool = True
+    ) -> CommandResult:
+        command, exit_code, seconds, timed_out, truncated, *named = row
+        try:
+            stdout, stderr = (_text(db, run_id, one) if texts else "" for one in named)
+            return CommandResult(command, exit_code, stdout, stderr, seconds or 0.0, bool(timed_out), bool(truncated))
+        except (ValueError, TypeError, zlib.error) as error:
+            raise damaged(self._path, f"{node}/{command} of run {run_id}", error) from error
+
+
+def damaged(path: Path, what: str, error: Exception) -> NdctlError:
+    return NdctlError(
+        "record.damaged",
+        f"{what} in {path} cannot be read: {error}",
+        hint="was it written by another version of ndctl? other runs of the record are not touched by this",
+        exit_code=ExitCode.USAGE,
+    )
+
+
+def _put_texts(db: sqlite3.Connection, run_id: str, packed: dict[bytes, bytes]) -> None:
+    db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", [(run_id, *one) for one in packed.items()])
+
+
+def _put(
+    db: sqlite3.Connection,
+    run_id: str,
+    cluster: str,
+    node: str,
+    command: str,
+    asking: int | None,
+    asked: bytes | None,
+    result: CommandResult | None,
+) -> None:
+    place = (run_id, column(cluster), column(node), column(command))
+    [turn] = db.execute(_TURN, place).fetchone()
+    said: tuple[Any, ...] = (0, None, None, None, None, None, None)
+    if result is not None:
+        marks = [digest(data) if (data := encoded(text)) else None for text in (result.stdout, result.stderr)]
+        end = (column(result.exit_code), result.seconds, int(result.timed_out), int(result.truncated))
+        said = (1, *end, *marks)
+    db.execute(_PUT, (*place, turn, asking, asked, *said))
+
+
+def _text(db: sqlite3.Connection, run_id: str, mark: bytes | None) -> str:
+    if mark is None:
+        return ""
+    row = db.execute("SELECT body FROM texts WHERE run = ? AND digest = ?", (run_id, mark)).fetchone()
+    if row is None:
+        raise ValueError("its text is gone")
+    return unpack(row[0])
+
+
+def histories(answers: Answers, run_id: str) -> Iterator[NodeHistory]:
+    """Every node's, one at a time in memory."""
+    for cluster, node in answers.nodes(run_id):
+        yield answers.of_node(run_id, cluster, node)
