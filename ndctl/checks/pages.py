@@ -167,5 +167,6 @@ def _unit(unit: str) -> str:
 
 def _plain(value: object) -> str:
     if isinstance(value, tuple):
-        return " to ".join(map(_plain, value)) if len(value) == 2 else ", ".join(map(_plain, value))
+        words = list(dict.fromkeys(map(_plain, value)))
+        return " to ".join(words) if len(value) == 2 else ", ".join(words)
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -54,33 +54,31 @@ def checks(
     loaded = load(inventory) if inventory is not None else None
     chosen = load_profile(profile) if profile else loaded.profile if loaded else load_profile("gb300")
     off = _switched_off(loaded)
-    rows = [
-        _row(one, chosen, off.get(one.id, "")) for one in known_checks() if level is None or level.includes(one.level)
-    ]
+    rows = [_row(one, chosen, off.get(one.id)) for one in known_checks() if level is None or level.includes(one.level)]
     if output is ListFormat.JSON:
         emit(dumps({"schema": CHECKS_SCHEMA, "profile": chosen.name, "checks": rows}))
         return
     emit(_table(rows))
 
 
-def _switched_off(loaded: Loaded | None) -> dict[str, str]:
-    """Check id -> why and until when; what has expired says so."""
+def _switched_off(loaded: Loaded | None) -> dict[str, dict[str, Any]]:
+    """Check id -> why, until when, and whether that still holds."""
     if loaded is None:
         return {}
-    from datetime import UTC, date, datetime
+    from datetime import UTC, datetime
 
-    from ndctl.workflow.gathered import disabled_checks
+    from ndctl.workflow.known_checks import refuse_wrongly_disabled, switched_off
 
+    refuse_wrongly_disabled([loaded])
     today = datetime.now(UTC).date()
-    expired = {
-        entry.check: f"{entry.reason} (expired on {entry.until}: it is asked again)"
-        for entry in loaded.inventory.disabled_checks
-        if date.fromisoformat(entry.until) < today
+    # Where a check is named twice, one that holds goes before one that has expired.
+    entries = sorted(switched_off(loaded, today), key=lambda entry: entry.in_force)
+    return {
+        entry.check: {"reason": entry.reason, "until": entry.until, "in_force": entry.in_force} for entry in entries
     }
-    return {**expired, **disabled_checks(loaded, today)}
 
 
-def _row(one: KnownCheck, profile: Profile, disabled: str) -> dict[str, Any]:
+def _row(one: KnownCheck, profile: Profile, disabled: dict[str, Any] | None) -> dict[str, Any]:
     from ndctl.checks.pages import page_of, threshold
 
     found = page_of(one.id)
@@ -115,8 +113,11 @@ def _table(rows: list[dict[str, Any]]) -> str:
         lines.append("  ".join((*map(str.ljust, cell[:4], widths), cell[4])).rstrip())
         if row["threshold"]:
             lines.append(f"    {row['threshold']}" + (f"   [{row['source']}]" if row["source"] else ""))
-        if row["disabled"]:
-            lines.append(f"    switched off: {row['disabled']}")
+        if off := row["disabled"]:
+            told = f"{off['reason']} (until {off['until']})"
+            lines.append(
+                f"    switched off: {told}" if off["in_force"] else f"    asked again, this has expired: {told}"
+            )
     return "\n".join(lines)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ndctl.cli.output import emit
+from ndctl.cli.output import emit, say
 from ndctl.model.errors import ManyErrors
 
 if TYPE_CHECKING:
@@ -35,15 +35,21 @@ def lint(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Inventory files, or folders of them.")],
 ) -> None:
     """Check inventories; every error is shown at its line. Exit 2 when there is one."""
+    from datetime import UTC, datetime
+
     from ndctl.inventory.loader import load_each
-    from ndctl.workflow.known_checks import wrongly_disabled
+    from ndctl.workflow.known_checks import switched_off, wrongly_disabled
 
     sound, errors = load_each(paths)
+    today = datetime.now(UTC).date()
     for loaded in sound:
         wrong = wrongly_disabled(loaded)
         errors += wrong
         if not wrong:
             emit(f"{loaded.path}: ok ({summary(loaded)})")
+            for entry in switched_off(loaded, today):
+                if not entry.in_force:
+                    say(f"{entry.where}  warning: {entry.warning}")
     if errors:
         raise errors[0] if len(errors) == 1 else ManyErrors(errors)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from difflib import get_close_matches
 
 from ndctl.checks.registry import catalogue
 from ndctl.inventory.loader import Loaded
 from ndctl.jobs.active.registry import active_checks
-from ndctl.model.errors import ExitCode, ManyErrors, NdctlError
+from ndctl.model.errors import ExitCode, ManyErrors, NdctlError, Where
 from ndctl.model.status import Group, Level
 
 
@@ -67,6 +68,38 @@ def wrongly_disabled(loaded: Loaded) -> list[NdctlError]:
             )
         )
     return errors
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedOff:
+    """One entry of `disabled_checks`. `until` is its last day, YYYY-MM-DD; after it the check is asked again."""
+
+    check: str
+    reason: str
+    until: str
+    in_force: bool
+    where: Where
+
+    @property
+    def warning(self) -> str:
+        """What to say of one that has expired."""
+        return (
+            f"'{self.check}' was switched off until {self.until} ({self.reason}): that has expired, it is asked again"
+        )
+
+
+def switched_off(loaded: Loaded, today: date) -> tuple[SwitchedOff, ...]:
+    """What the inventory switches off, in its order, those that have expired too. `today` is UTC's."""
+    return tuple(
+        SwitchedOff(
+            entry.check,
+            entry.reason,
+            entry.until,
+            date.fromisoformat(entry.until) >= today,
+            loaded.where(("disabled_checks", index, "until")),
+        )
+        for index, entry in enumerate(loaded.inventory.disabled_checks)
+    )
 
 
 def refuse_wrongly_disabled(inventories: Sequence[Loaded]) -> None:

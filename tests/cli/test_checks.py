@@ -55,10 +55,31 @@ def test_what_an_inventory_switches_off_is_said_and_what_has_expired(
     file = tmp_path / "lab.yaml"
     text = INVENTORY.format(check="gpu.xid")
     file.write_text(text + "  - {check: gpu.count, reason: was odd, until: 2020-01-31}\n")
-    rows = {row["id"]: row["disabled"] for row in json.loads(ndctl("checks", file, "-o", "json").out)["checks"]}
-    assert rows["gpu.xid"] == "known and harmless (until 2099-01-31)"
-    assert "expired on 2020-01-31" in rows["gpu.count"] and rows["gpu.health"] == ""
-    assert "switched off: known and harmless" in ndctl("checks", file).out
+    answer = json.loads(ndctl("checks", file, "-o", "json").out)
+    Draft202012Validator(schemas.load("checks")).validate(answer)
+    rows = {row["id"]: row["disabled"] for row in answer["checks"]}
+    assert rows["gpu.xid"] == {"reason": "known and harmless", "until": "2099-01-31", "in_force": True}
+    assert rows["gpu.count"]["in_force"] is False and rows["gpu.health"] is None
+    shown = ndctl("checks", file).out
+    assert "switched off: known and harmless (until 2099-01-31)" in shown
+    assert "asked again, this has expired: was odd (until 2020-01-31)" in shown
+
+
+def test_lint_warns_of_what_has_expired_at_its_line(ndctl: Callable[..., Said], tmp_path: Path) -> None:
+    file = tmp_path / "lab.yaml"
+    file.write_text(INVENTORY.format(check="gpu.xid") + "  - {check: gpu.count, reason: was odd, until: 2020-01-31}\n")
+    said = ndctl("inventory", "lint", file)
+    assert said.code == 0 and ": ok (" in said.out
+    warnings = [line for line in said.err.splitlines() if "warning" in line]
+    assert len(warnings) == 1 and warnings[0].startswith(f"{file}:7:")
+    assert "'gpu.count' was switched off until 2020-01-31 (was odd)" in warnings[0]
+
+
+def test_a_check_that_does_not_exist_is_refused_here_too(ndctl: Callable[..., Said], tmp_path: Path) -> None:
+    file = tmp_path / "lab.yaml"
+    file.write_text(INVENTORY.format(check="nvlink.link"))
+    said = ndctl("checks", file)
+    assert said.code == 2 and "did you mean 'nvlink.links'?" in said.err
 
 
 def test_the_list_as_json_says_what_each_asks(ndctl: Callable[..., Said]) -> None:
