@@ -24,6 +24,12 @@ def _completions(incomplete: str) -> list[str]:
     return [word for word in words() if word.casefold().startswith(incomplete.casefold())]
 
 
+def _profiles(incomplete: str) -> list[str]:
+    from ndctl.profiles import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
 def explain(
     word: Annotated[
         list[str] | None,
@@ -34,7 +40,9 @@ def explain(
             autocompletion=_completions,
         ),
     ] = None,
-    profile: Annotated[str, typer.Option("--profile", help="Whose thresholds are shown.")] = "gb300",
+    profile: Annotated[
+        str, typer.Option("--profile", help="Whose thresholds are shown.", autocompletion=_profiles)
+    ] = "gb300",
     output: Annotated[Format, typer.Option("-o", "--output", help="How it is printed.")] = Format.TEXT,
 ) -> None:
     """Explain a word of an answer: what it means, how it is measured, known false alarms, what to do.

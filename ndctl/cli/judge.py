@@ -30,9 +30,19 @@ def register(app: typer.Typer) -> None:
     app.command("judge")(judge)
 
 
+def _tools(incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from ndctl.checks.judge import AUTO, tools
+
+    return [name for name in (AUTO, *tools()) if name.startswith(incomplete.lower().replace("_", "-"))]
+
+
 def judge(
     tool: Annotated[
-        str | None, typer.Argument(help="Whose output it is, or auto. --list shows the names.", metavar="TOOL")
+        str | None,
+        typer.Argument(
+            help="Whose output it is, or auto. --list shows the names.", metavar="TOOL", autocompletion=_tools
+        ),
     ] = None,
     file: Annotated[str | None, typer.Argument(help="The output, in a file; - reads stdin.", metavar="FILE")] = None,
     profile: Annotated[

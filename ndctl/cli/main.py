@@ -7,6 +7,7 @@ everything else inside the function, so that `ndctl --help` stays as fast as a b
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import sys
 from typing import Annotated
@@ -62,6 +63,18 @@ def _globals(
     os.environ["NDCTL_VERBOSE"] = str(verbose)
 
 
+def _keep_plain(arguments: list[str]) -> None:
+    """`--help` is answered before any other option is looked at, so what it is to look like is settled here.
+
+    Rich leaves out colours by itself where NO_COLOR is set, but not bold and dim; Typer reads this variable when it
+    first prints a help.
+    """
+    if "--no-color" in itertools.takewhile(lambda one: one.startswith("-"), arguments):
+        os.environ["NO_COLOR"] = "1"
+    if os.environ.get("NO_COLOR"):
+        os.environ["_TYPER_FORCE_DISABLE_TERMINAL"] = "1"
+
+
 def show_error(error: NdctlError) -> None:
     """The error on stderr: place, message, source line with a caret, hint."""
     from ndctl.cli.show_error import render_error
@@ -72,6 +85,7 @@ def show_error(error: NdctlError) -> None:
 
 def run(arguments: list[str] | None = None) -> None:
     """Entry point of the `ndctl` script; never returns."""
+    _keep_plain(sys.argv[1:] if arguments is None else arguments)
     for verb in VERBS:
         importlib.import_module(f"ndctl.cli.{verb}").register(app)
     try:

@@ -7,6 +7,13 @@ from typing import Annotated
 import typer
 
 
+def _names(incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from ndctl.report import schemas
+
+    return [one for one in schemas.names() if one.startswith(incomplete)]
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
     app.command("schema")(schema)
@@ -14,7 +21,10 @@ def register(app: typer.Typer) -> None:
 
 def schema(
     name: Annotated[
-        str | None, typer.Argument(help="run, judge, runs or event; without it they are listed.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="run, judge, plan, …; without it they are listed.", show_default=False, autocompletion=_names
+        ),
     ] = None,
 ) -> None:
     """Print the JSON Schema (draft 2020-12) of an answer in JSON, e.g. of `ndctl validate -o json`."""

@@ -25,6 +25,13 @@ sim = typer.Typer(
 fault = typer.Typer(help="Plant faults in the region, list them, heal them.", no_args_is_help=True)
 
 
+def _kinds(incomplete: str) -> list[tuple[str, str]]:
+    """For the shell's completion: kinds of faults, and what each is."""
+    from ndctl.sim.fault_kinds import CATALOGUE
+
+    return [(one.name, one.summary) for one in CATALOGUE.values() if one.name.startswith(incomplete)]
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
     if not sim.registered_commands:
@@ -100,7 +107,9 @@ def down(directory: DirOption = DEFAULT) -> None:
 
 
 def add(
-    kind: Annotated[str, typer.Argument(help="Kind of fault; `ndctl sim fault kinds` lists them.")],
+    kind: Annotated[
+        str, typer.Argument(help="Kind of fault; `ndctl sim fault kinds` lists them.", autocompletion=_kinds)
+    ],
     directory: DirOption = DEFAULT,
     node: Annotated[str | None, typer.Option(help="Node name, e.g. rack01-n03.")] = None,
     rack: Annotated[int | None, typer.Option(help="Rack number.")] = None,
@@ -150,7 +159,7 @@ def listed(
 
 
 def clear(
-    kind: Annotated[str | None, typer.Argument(help="Only this kind.")] = None,
+    kind: Annotated[str | None, typer.Argument(help="Only this kind.", autocompletion=_kinds)] = None,
     directory: DirOption = DEFAULT,
     number: Annotated[int | None, typer.Option("--id", help="Only the fault with this number.")] = None,
 ) -> None:

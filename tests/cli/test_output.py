@@ -35,9 +35,14 @@ def on_terminal(tmp_path: Path, *before: str, columns: str = "60", **environ: st
     """What `ndctl report` writes to a pseudo-terminal."""
     with Store(tmp_path / "runs.sqlite") as store:
         store.finish(KEPT)
+    return typed(tmp_path, *before, "report", columns=columns, **environ)
+
+
+def typed(tmp_path: Path, *arguments: str, columns: str = "60", **environ: str) -> str:
+    """What the program writes to a pseudo-terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "ndctl", *before, "report"],
+        [sys.executable, "-m", "ndctl", *arguments],
         env={"NDCTL_STATE_DIR": str(tmp_path), "TERM": "xterm-256color", "COLUMNS": columns, "PATH": ""} | environ,
         stdin=subprocess.DEVNULL,
         stdout=theirs,
@@ -73,6 +78,19 @@ def test_no_colour_where_none_is_wanted(tmp_path: Path, before: tuple[str, ...],
     assert "\x1b" not in text
     assert MESSAGE in " ".join(text.split())
     assert max(len(line) for line in text.splitlines() if "ndctl " not in line) <= 80  # Rich's width of a dumb one
+
+
+@pytest.mark.parametrize("verb", [(), ("sim",), ("validate",)])
+def test_no_colour_in_a_help_where_none_is_wanted(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    """`--help` is answered before any other option is looked at."""
+    told = [
+        typed(tmp_path, "--no-color", *verb, "--help"),
+        typed(tmp_path, *verb, "--help", NO_COLOR="1"),
+        typed(tmp_path, "--no-color", *verb, "--help", FORCE_COLOR="1"),
+    ]
+    assert "Usage:" in told[0] and "\x1b" not in told[0]
+    assert set(told) == {told[0]}
+    assert ANSI.search(typed(tmp_path, *verb, "--help"))
 
 
 def test_a_pipe_gets_neither(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
