@@ -31,6 +31,7 @@ class PairResult:
     gbps:  measured Gb/s, None when `problem` says why there is none
     fault: the problem is a fault of the link, not only that nothing was measured
     owner: name of the node whose own words say that the fault is its own, "" where nobody's do
+    kept:  how the ids of the kept texts begin
     """
 
     server: str
@@ -42,6 +43,7 @@ class PairResult:
     problem: str = ""
     fault: bool = False
     owner: str = ""
+    kept: str = "ib-write-bw"
 
     @property
     def slow(self) -> bool:
@@ -57,7 +59,11 @@ class PairResult:
 
     @property
     def evidence(self) -> str:
-        return f"{self.client}/ib-write-bw-{self.device}-round{self.round}"
+        return f"{self.client}/{self.command}"
+
+    @property
+    def command(self) -> str:
+        return f"{self.kept}-{self.device}-round{self.round}"
 
     def other(self, node: str) -> str:
         return self.client if node == self.server else self.server

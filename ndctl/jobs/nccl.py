@@ -34,6 +34,8 @@ class NcclLaunch:
     token:       names the launch on the nodes; letters, digits and ._-
     begin/end:   message sizes in bytes; factor 2 between them
     deadline_s:  of the mpirun itself
+    program:     sh words of another program and its arguments in place of the nccl-test; `test` then only names it
+    setup:       sh text before mpirun, on the head: sets what `program` refers to, or ends with an exit code
     """
 
     test: str
@@ -50,6 +52,8 @@ class NcclLaunch:
     check: bool = True
     deadline_s: float = 240.0
     modules: str = "mpi/hpcx"
+    program: str = ""
+    setup: str = ""
 
     def __post_init__(self) -> None:
         if not _TOKEN.match(self.token):

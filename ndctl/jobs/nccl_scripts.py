@@ -136,10 +136,16 @@ def mpirun_line(launch: NcclLaunch) -> str:
         *_interfaces(launch),
         "-x NDCTL_JOB ${LD_LIBRARY_PATH:+-x LD_LIBRARY_PATH}",
         *exports,
-        f"{_quote(launch.tests_dir)}/{launch.test}_perf -b {launch.begin} -e {launch.end} -f 2 -g 1",
-        f"-n {launch.iterations} -w {launch.warmup} -c {int(launch.check)}",
+        launch.program or _nccl_test(launch),
     ]
     return " ".join(arguments)
+
+
+def _nccl_test(launch: NcclLaunch) -> str:
+    return (
+        f"{_quote(launch.tests_dir)}/{launch.test}_perf -b {launch.begin} -e {launch.end} -f 2 -g 1 "
+        f"-n {launch.iterations} -w {launch.warmup} -c {int(launch.check)}"
+    )
 
 
 def _interfaces(launch: NcclLaunch) -> list[str]:
@@ -167,7 +173,7 @@ def run_script(launch: NcclLaunch) -> str:
     """On the head: mpirun under its own deadline; of a long log the head and the tail."""
     whole = LOG_HEAD_BYTES + LOG_TAIL_BYTES
     return (
-        f"cd {directory(launch.token)} || exit 1; {_find_mpirun(launch.modules)}"
+        f"cd {directory(launch.token)} || exit 1; {launch.setup}{_find_mpirun(launch.modules)}"
         f"export NDCTL_JOB={launch.token}:; "
         '[ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; '
         f"timeout -k 5 {launch.deadline_s:.0f} mpirun {mpirun_line(launch)} > log 2>&1; r=$?; "

@@ -7,6 +7,7 @@ each way: up to three bad nodes then make no good one look bad.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from ndctl.jobs.active.base import ActiveCheck, Outcome, RackUnderTest
@@ -40,8 +41,8 @@ def _run(rack: RackUnderTest) -> Outcome:
         if reason:
             return outcome.skip(CHECK, rack.rack, reason)
         rack.say("ib_write_bw", f"round {number}: {len(pairs)} pairs × {len(devices)} rails", "running")
-        for text in _round(rack, pairs, devices, number):
-            seen.append(_taken(outcome, text, rack.profile, number))
+        for text in round_of(rack, pairs, devices, f"pairs{number}"):
+            seen.append(taken(outcome, text, rack.profile, number))
     outcome.findings += judge_pairs(seen, rack.profile, rack.rack, CHECK)
     blamed = accused(seen)
     if blamed:
@@ -50,12 +51,11 @@ def _run(rack: RackUnderTest) -> Outcome:
     return outcome
 
 
-def _taken(outcome: Outcome, text: PairText, profile: Profile, number: int) -> PairResult:
-    """The pair's result; its texts and figure go into the outcome."""
-    pair = read_pair(text, profile, number)
-    command = f"ib-write-bw-{text.device}-round{number}"
+def taken(outcome: Outcome, text: PairText, profile: Profile, number: int, kept: str = "ib-write-bw") -> PairResult:
+    """The pair's result; its texts, under ids that begin with `kept`, and its figure go into the outcome."""
+    pair = replace(read_pair(text, profile, number), kept=kept)
     both = text.client_text if pair.gbps is not None else f"{text.client_text}\n{text.server_text}"
-    outcome.texts.append((text.client.name, command, both))
+    outcome.texts.append((text.client.name, pair.command, both))
     if pair.gbps is not None:
         outcome.measurements.append(
             {
@@ -69,10 +69,11 @@ def _taken(outcome: Outcome, text: PairText, profile: Profile, number: int) -> P
     return pair
 
 
-def _round(
-    rack: RackUnderTest, pairs: Sequence[tuple[Node, Node]], devices: Sequence[str], number: int
+def round_of(
+    rack: RackUnderTest, pairs: Sequence[tuple[Node, Node]], devices: Sequence[str], name: str
 ) -> list[PairText]:
-    token = f"{rack.token}-{rack.rack}-pairs{number}"
+    """One round on all rails; `name` tells it from the run's others. Ended when somebody interrupts."""
+    token = f"{rack.token}-{rack.rack}-{name}"
     nodes = [node for pair in pairs for node in pair]
     with rack.stopping.ended_by(lambda: end_round(rack.runner, nodes, token)):
         return run_round(rack.runner, pairs, devices, token=token)
