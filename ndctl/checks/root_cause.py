@@ -123,6 +123,33 @@ _NCCL_SYMPTOMS = tuple(
     for word in ("slow", "error", "hang", "wrong", "transport", "nvls", "gdr", "rails", "no-result")
 )
 
+_HEAT = tuple(f"gpu.thermals.{word}" for word in ("throttled", "hbm-hot", "no-margin", "hotter"))
+# The matrix over the whole rack gave no figure: what stands in the way of one node does for all.
+_NO_MATRIX = tuple(
+    f"nvlink.nvbandwidth.{word}"
+    for word in ("imex", "not-one-domain", "fabric-not-ready", "cuda-fault", "error", "hang", "no-result")
+)
+_FAIL_OR_WARN = (Status.FAIL, Status.WARN)
+_BURN_IN_RULES: tuple[Rule, ...] = (
+    Rule((*_MEMORY_HEALTH, "nvlink.links"), ("gpu.diag", "nvlink.nvbandwidth.slow"), _same_part, _FAIL_OR_WARN),
+    Rule(("gpu.xid",), ("gpu.diag", "gpu.gemm", "gpu.hbm-bandwidth", "gpu.memcpy"), _same_part),
+    Rule(
+        ("gpu.driver", "gpu.count", "nvlink.links", "nvlink.fabric", "nvlink.clique", "nvlink.imex", "gpu.xid"),
+        _NO_MATRIX,
+        _in_the_launch,
+        _FAIL_OR_UNKNOWN,
+    ),
+    # Too hot is why it is slow; slow is why its clock is low, or DCGM not content.
+    Rule(("gpu.thermals.throttled",), _HEAT[1:], _same_part, _FAIL_OR_WARN),
+    Rule(_HEAT, ("gpu.thermals.clock-slow", "gpu.gemm", "gpu.diag", "gpu.hbm-bandwidth"), _same_part, _FAIL_OR_WARN),
+    Rule(("gpu.gemm.slow",), ("gpu.thermals.clock-slow", "gpu.diag"), _same_part, _FAIL_OR_WARN),
+    Rule(("gpu.hbm-bandwidth.slow",), ("gpu.diag", "gpu.gemm"), _same_part, _FAIL_OR_WARN),
+    Rule(("nvlink.nvbandwidth.slow", "gpu.hbm-bandwidth.slow"), _NCCL_TESTS, _in_the_launch),
+    # One rail, seen by its port, by two rounds and by all of them.
+    Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.pair-matrix",), _same_rail, _FAIL_OR_UNKNOWN),
+    Rule(("infiniband.write-bw",), ("infiniband.pair-matrix",), _same_rail, _FAIL_OR_WARN),
+)
+
 RULES: tuple[Rule, ...] = (
     # A node that does not answer, or broke off, leaves unknowns behind; what it did say stands.
     Rule(("host.reachable",), ("gpu.", "nvlink.", "infiniband.", "host.", "nccl."), _silent_there, (Status.UNKNOWN,)),
@@ -133,7 +160,26 @@ RULES: tuple[Rule, ...] = (
     Rule(("nvlink.links",), (*_LINK_XIDS, "gpu.health.recovery-action", "nvlink.errors", "nvlink.fabric"), _same_part),
     # A GPU that is in no fabric names no clique.
     Rule(("nvlink.fabric",), ("nvlink.clique",), _same_node, _FAIL_OR_UNKNOWN),
-    Rule(("infiniband.ports",), ("infiniband.counters", "infiniband.pkeys"), _same_part, _FAIL_OR_UNKNOWN),
+    Rule(
+        ("infiniband.ports",),
+        ("infiniband.counters", "infiniband.pkeys", "infiniband.flaps", "infiniband.addresses"),
+        _same_part,
+        _FAIL_OR_UNKNOWN,
+    ),
+    # A link that comes and goes leaves its marks in the counters and on the rail's measurements.
+    Rule(("infiniband.flaps",), ("infiniband.counters", "infiniband.write-bw"), _same_rail, (Status.FAIL, Status.WARN)),
+    Rule(("infiniband.addresses",), ("infiniband.write-bw",), _same_rail),
+    # Where a VM landed in another rack, everything that follows the rack is another there.
+    Rule(
+        ("nvlink.subgroup.elsewhere",),
+        ("nvlink.clique", "nvlink.imex", "nvlink.imex-list", "nvlink.subgroup", "infiniband.pkeys"),
+        _same_node,
+    ),
+    # The nodes' own comparison names the part; the control plane's says the same of the node.
+    Rule(("nvlink.clique",), ("nvlink.subgroup.clique",), _same_node),
+    Rule(("infiniband.pkeys",), ("nvlink.subgroup.partition",), _same_node),
+    Rule(("nvlink.imex", "nvlink.imex-list"), ("nvlink.subgroup.imex",), _same_node),
+    Rule(("nvlink.subgroup.clique",), ("nvlink.subgroup.imex",), _same_node, (Status.FAIL, Status.WARN)),
     Rule(("infiniband.ports.port-count",), ("infiniband.counters.not-observable",), _same_node),
     Rule(("infiniband.ports", "infiniband.pkeys"), ("infiniband.write-bw",), _same_rail),
     Rule(
@@ -183,6 +229,7 @@ RULES: tuple[Rule, ...] = (
     # Who was located as the culprit of a collective explains what the whole rack showed.
     Rule(_NCCL_CULPRITS, _NCCL_SYMPTOMS, _in_the_launch, (Status.FAIL, Status.WARN)),
     Rule(_NCCL_CULPRITS, _NCCL_ACROSS, _same_node, (Status.FAIL, Status.WARN)),
+    *_BURN_IN_RULES,
 )
 
 

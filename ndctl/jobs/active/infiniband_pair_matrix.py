@@ -67,7 +67,7 @@ def _outliers(seen: Sequence[PairResult]) -> Iterator[Finding]:
                 unit="Gb/s",
                 expected=f"the rack's median on this rail is {one.median:.0f} Gb/s",
                 source=OUTLIER_SOURCE,
-                message=f"typically {one.value:.0f} Gb/s with {len(figures) - 1} others, {one.off:.1%} under the median",
+                message=f"typically {one.value:.0f} Gb/s with the others, {one.off:.1%} under the rack's median",
                 cause="the port's PCIe path, its cable, or its link",
                 action=Action.WATCH,
                 evidence=evidence,
