@@ -11,6 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from ndctl.azure.whatif import ChangeKind
+from ndctl.checks.azure_errors import FaultClass
+from ndctl.checks.explain import EXPLAIN_SCHEMA
+from ndctl.cli.checks import CHECKS_SCHEMA
+from ndctl.cli.render import RENDER_SCHEMA
 from ndctl.model.answers import OutcomeKind
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.events import EVENT_SCHEMA, Event
@@ -19,6 +24,10 @@ from ndctl.model.status import Action, Level, Status, Verdict
 from ndctl.record.store import RunLine
 from ndctl.report import schemas
 from ndctl.report.json_text import RUNS_SCHEMA, event_json, judgement_json, run_json, runs_json
+from ndctl.workflow.deploy_result import DEPLOY_SCHEMA, Fate
+from ndctl.workflow.destroy import DESTROY_SCHEMA
+from ndctl.workflow.nodes import NODES_SCHEMA
+from ndctl.workflow.plan import PLAN_SCHEMA, Act
 from tests.model import builders
 from tests.model.builders import finding, rack
 
@@ -48,7 +57,8 @@ def test_each_is_a_schema_that_describes_what_it_holds(name: str) -> None:
 
 
 def test_there_is_one_for_every_kind_of_answer() -> None:
-    kinds = {RUN_SCHEMA, JUDGE_SCHEMA, RUNS_SCHEMA, EVENT_SCHEMA}
+    kinds = {RUN_SCHEMA, JUDGE_SCHEMA, RUNS_SCHEMA, EVENT_SCHEMA, PLAN_SCHEMA, DEPLOY_SCHEMA, NODES_SCHEMA}
+    kinds |= {DESTROY_SCHEMA, RENDER_SCHEMA, CHECKS_SCHEMA, EXPLAIN_SCHEMA}
     assert {schemas.load(name)["title"] for name in schemas.names()} >= kinds
     assert [schemas.load(kind)["title"] for kind in sorted(kinds)] == sorted(kinds)
 
@@ -156,6 +166,16 @@ def test_the_others_name_every_field_too() -> None:
     for shared in ("status", "action", "finding"):
         assert judge["$defs"][shared] == run["$defs"][shared]
     assert listed["$defs"]["time"] == run["$defs"]["time"] == event["$defs"]["time"]
+
+
+def test_the_words_of_deployments_are_those_of_the_program() -> None:
+    plan, deploy, destroy = (schemas.load(name) for name in ("plan", "deploy", "destroy"))
+    assert words(plan["$defs"]["step"]["properties"]["action"]) == {act.value for act in Act}
+    assert set(plan["properties"]["counts"]["required"]) == {act.value for act in Act}
+    assert words(plan["$defs"]["change"]["properties"]["change"]) == {kind.value for kind in ChangeKind}
+    assert words(deploy["$defs"]["end"]["properties"]["status"]) == {fate.value for fate in Fate}
+    assert words(plan["$defs"]["fault"]["properties"]["class"]) == {one.value for one in FaultClass}
+    assert plan["$defs"]["fault"] == deploy["$defs"]["fault"] == destroy["$defs"]["fault"]
 
 
 def test_keys_of_a_newer_ndctl_are_allowed() -> None:
