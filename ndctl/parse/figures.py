@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 
 _FIGURE = re.compile(r"^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,4})?")
+_NO_VALUE = {
+    "",
+    "n/a",
+    "not supported",
+    "requested functionality has been deprecated",
+    "insufficient permissions",  # of single fields, e.g. power smoothing, where the user is not root
+}
 _TOO_LONG = 40  # digits beyond any counter; int() of a megabyte of digits would take for ever
 
 
@@ -41,11 +48,11 @@ def yes(value: str | None) -> bool | None:
 
 
 def known(value: str | None) -> str | None:
-    """The text itself, or None where the tool says that it has none (`N/A`, `[Not Supported]`, ``)."""
+    """The text itself, or None where the tool says that it has none (`N/A`, `[Not Supported]`, ``) or may not tell."""
     if value is None:
         return None
     text = value.strip()
-    if text.strip("[]").lower() in {"", "n/a", "not supported", "requested functionality has been deprecated"}:
+    if text.strip("[]").lower() in _NO_VALUE:
         return None
     return text
 

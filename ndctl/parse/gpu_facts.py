@@ -144,6 +144,7 @@ class Gpu:
     persistence: bool | None = None
     mig: str | None = None
     c2c_mode: str | None = None
+    performance_state: str | None = None  # P0 the fastest, P8 and more idle
     recovery_action: str | None = None
     reset_required: bool | None = None
     drain_and_reset: bool | None = None

@@ -86,6 +86,7 @@ def gpu_from(leaves: Leaves, index: int, pci: str | None) -> Gpu:
         persistence=yes(get("persistence mode")),
         mig=known(get("mig mode>current", "current mig")),
         c2c_mode=known(get("gpu c2c mode", "c2c mode")),
+        performance_state=known(get("performance state")),
         recovery_action=known(get("gpu recovery action", "recovery action")),
         reset_required=yes(get("gpu reset status>reset required", "reset required")),
         drain_and_reset=yes(get("drain and reset recommended")),
@@ -277,10 +278,10 @@ _REASONS = {
     "applications_clocks_setting": ("applications clocks setting",),
     "sw_power_cap": ("sw power cap", "sw power capping"),
     "hw_slowdown": ("hw slowdown",),
-    "hw_thermal_slowdown": ("hw thermal slowdown",),
+    "hw_thermal_slowdown": ("hw thermal slowdown", "hw therm slowdown"),
     "hw_power_brake": ("hw power brake slowdown", "hw power braking", "hw power brake"),
     "sync_boost": ("sync boost",),
-    "sw_thermal_slowdown": ("sw thermal slowdown",),
+    "sw_thermal_slowdown": ("sw thermal slowdown", "sw therm slowdown"),
     "display_clocks_setting": ("display clock setting", "display clocks setting"),
 }
 _REASON_OF = {label: name for name, labels in _REASONS.items() for label in labels}

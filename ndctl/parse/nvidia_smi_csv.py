@@ -30,6 +30,7 @@ _PLACES: dict[str, tuple[str, ...]] = {
     "gpu_recovery_action": ("gpu recovery action",),
     "reset_status.reset_required": ("reset required",),
     "reset_status.drain_and_reset_recommended": ("drain and reset recommended",),
+    "pstate": ("performance state",),
     "memory.total": ("fb memory usage", "total"),
     "memory.used": ("fb memory usage", "used"),
     "utilization.gpu": ("utilization", "gpu"),

@@ -26,7 +26,9 @@ _SAID = {
     "version-mismatch": r"Failed to initialize NVML: Driver/library version mismatch",
     "nvml-failed": r"Failed to initialize NVML: (?!Driver/library)[A-Za-z][A-Za-z\x20/-]{2,60}",
     "no-devices": r"No devices were found",
-    "no-permission": r"Insufficient Permissions",
+    # As the value of a field (`: …` after blanks, `<tag>…`, `[…]`) it is that field's only: since driver 580 every
+    # listing of Blackwell boards says so of power smoothing where the user is not root.
+    "no-permission": r"(?<![>\[])(?<!\x20:\x20)Insufficient Permissions(?![<\]])",
     "gpu-unreachable": r"Unable to determine the device handle for (?:gpu|GPU) ?"
     + _PCI
     + r"\s*: ?(?:GPU is lost|[A-Za-z][A-Za-z\x20]{2,40})?",
