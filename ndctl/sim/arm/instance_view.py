@@ -25,7 +25,8 @@ def instance_view(region: Region, scale_set: ResourceId, set_record: Record, one
     if not failed:
         shown["vmAgent"] = agent(one)
         if one.get("slot"):
-            shown["interconnectInstanceView"] = {"interconnectSubgroupId": subgroup_id(one["slot"])}
+            planted = region.planted.subgroup(*instances.node_of(region, one))
+            shown["interconnectInstanceView"] = {"interconnectSubgroupId": planted or subgroup_id(one["slot"])}
         if boot_diagnostics_on(set_record):
             shown["bootDiagnostics"] = {}
     return shown

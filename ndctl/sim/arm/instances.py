@@ -164,6 +164,15 @@ def computer_name(set_record: Record, one: Record) -> str:
     return f"{prefix}{digits}"
 
 
+def node_of(region: Region, one: Record) -> tuple[str, str]:
+    """(name, cluster) of the node that an instance is; empty where it has none."""
+    try:
+        vm = region.world.vm(one["vmss"].lower(), one["instance_id"])
+    except KeyError:
+        return "", ""
+    return vm.hostname, vm.cluster
+
+
 def vm_id(region: Region, one: Record) -> str:
     from ndctl.sim.arm.network import stable_guid
 

@@ -70,6 +70,13 @@ class Planted:
             None,
         )
 
+    def subgroup(self, node: str, cluster: str) -> str:
+        """The subgroup that a machine is said to stand in instead of its own, "" if none was planted."""
+        for fault in self._book.of("wrong-subgroup"):
+            if fault["node"] == node and fault.where.get("cluster", cluster) == cluster:
+                return str(fault["subgroup"])
+        return ""
+
     def core_limit(self) -> int | None:
         limits = [int(fault["limit"]) for fault in self._book.of("quota-exceeded")]
         return min(limits, default=None)

@@ -59,7 +59,7 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
         yield f"sys/devices/system/node/node{node}/cpulist", cpus
     if shape.imex:
         yield "dev/nvidia-caps-imex-channels/channel0", ""
-        yield "etc/nvidia-imex/nodes_config.cfg", "".join(f"{peer.address}\n" for peer in view.peers)
+        yield "etc/nvidia-imex/nodes_config.cfg", "".join(f"{peer.address}\n" for peer in view.peers[: view.listed])
         yield (
             "etc/nvidia-imex/config.cfg",
             (
@@ -100,7 +100,7 @@ def _port_files(port: Port, view: NodeView) -> Iterator[tuple[str, str]]:
     one = f"{device}/ports/1"
     yield f"{one}/state", f"{STATE[port.state]}: {port.state}\n"
     yield f"{one}/phys_state", f"{PHYS_STATE[port.phys_state]}: {port.phys_state}\n"
-    yield f"{one}/rate", view.shape.rate_text(port.rate_gbps) + "\n"
+    yield f"{one}/rate", view.shape.rate_text(port.rate_gbps, port.lanes) + "\n"
     yield f"{one}/link_layer", port.link_layer + "\n"
     yield f"{one}/lid", f"0x{port.lid:x}\n"
     yield f"{one}/sm_lid", f"0x{port.sm_lid:x}\n"
@@ -112,5 +112,6 @@ def _port_files(port: Port, view: NodeView) -> Iterator[tuple[str, str]]:
     for name, value in port.counters.items():
         yield counter_folder(port, name), f"{value}\n"
     if port.infiniband:
-        yield f"sys/class/net/{port.netdev}/carrier_changes", f"{port.carrier_changes}\n"
-        yield f"{device}/device/net/{port.netdev}/carrier_changes", f"{port.carrier_changes}\n"
+        for folder in (f"sys/class/net/{port.netdev}", f"{device}/device/net/{port.netdev}"):
+            # Off at first, then on; each loss is one off and one on.
+            yield f"{folder}/carrier_changes", f"{2 + 2 * port.carrier_losses}\n"

@@ -45,7 +45,7 @@ def ibstatus(view: NodeView, arguments: list[str]) -> Answer:
         text += f"\tbase lid:\t 0x{port.lid:x}\n\tsm lid:\t\t 0x{port.sm_lid:x}\n"
         text += f"\tstate:\t\t {STATE[port.state]}: {port.state}\n"
         text += f"\tphys state:\t {PHYS_STATE[port.phys_state]}: {port.phys_state}\n"
-        text += f"\trate:\t\t {view.shape.rate_text(port.rate_gbps)}\n\tlink_layer:\t {port.link_layer}\n\n"
+        text += f"\trate:\t\t {view.shape.rate_text(port.rate_gbps, port.lanes)}\n\tlink_layer:\t {port.link_layer}\n\n"
     return Answer(text)
 
 

@@ -78,7 +78,7 @@ def unit_state(view: NodeView, unit: str) -> tuple[str, int]:
         return ("active", 0) if view.shape.imex and view.imex_running else ("inactive", 3)
     if name == "nvidia-fabricmanager.service":
         # A Grace-Blackwell tray has no NVSwitch of its own, so the host's fabric manager is not installed there.
-        return ("inactive", 4) if view.shape.rack_fabric else ("active", 0)
+        return ("inactive", 4) if view.shape.rack_fabric and not view.fabric_manager else ("active", 0)
     return ("active", 0) if name in _ACTIVE else ("inactive", 4)
 
 

@@ -29,7 +29,7 @@ def _answer(view: NodeView, arguments: list[str], now: float) -> Answer:
     if not view.live_gpus:
         return Answer("No devices were found\n", code=6)
     if arguments[:1] == ["nvlink"]:
-        return nvlink.answer(view, arguments[1:])
+        return nvlink.answer(view, arguments[1:], now)
     if arguments[:1] == ["c2c"]:
         return nvlink.c2c(view)
     if arguments[:1] == ["topo"]:

@@ -13,7 +13,7 @@ from ndctl.sim.world.view import NodeView
 _C2C_LINKS = 10
 
 
-def answer(view: NodeView, arguments: list[str]) -> Answer:
+def answer(view: NodeView, arguments: list[str], now: float) -> Answer:
     """`nvidia-smi nvlink …`."""
     names = {argument.split("=")[0] for argument in arguments if argument.startswith("-")}
     gpus = view.live_gpus
@@ -23,7 +23,8 @@ def answer(view: NodeView, arguments: list[str]) -> Answer:
     if names & {"-s", "--status"}:
         return Answer("".join(_status(gpu, view.shape.link_gb_per_s) for gpu in gpus))
     if names & {"-e", "--errorcounters"}:
-        return Answer("".join(_errors(gpu) for gpu in gpus))
+        steady = not any(link.recovers_per_second for gpu in gpus for link in gpu.links)
+        return Answer("".join(_errors(gpu, now) for gpu in gpus), keep=steady)
     return Answer(
         "nvlink: no option given, or one that is not known.\nPlease run 'nvidia-smi nvlink -h' for help.\n", code=2
     )
@@ -46,11 +47,11 @@ def _status(gpu: Gpu, gb_per_s: float) -> str:
     return _head(gpu) + "".join(lines)
 
 
-def _errors(gpu: Gpu) -> str:
-    return _head(gpu) + "".join(_link_errors(link) for link in gpu.links if link.active)
+def _errors(gpu: Gpu, now: float) -> str:
+    return _head(gpu) + "".join(_link_errors(link, link.recoveries_at(now)) for link in gpu.links if link.active)
 
 
-def _link_errors(link: Link) -> str:
+def _link_errors(link: Link, recoveries: int) -> str:
     """The counters of one NVLink 5 link; 15e-255 is what a bit error rate of nothing prints as."""
     quiet = "15e-255"
     values: list[tuple[str, object]] = [
@@ -65,9 +66,9 @@ def _link_errors(link: Link) -> str:
         ("Rx General Errors", 0),
         ("Local link integrity Errors", 0),
         ("Tx discards", 0),
-        ("Link recovery successful events", link.recoveries),
+        ("Link recovery successful events", recoveries),
         ("Link recovery failed events", 0),
-        ("Total link recovery events", link.recoveries),
+        ("Total link recovery events", recoveries),
         ("Effective Errors", 0),
         ("Effective BER", quiet),
         ("Symbol Errors", link.symbol_errors),

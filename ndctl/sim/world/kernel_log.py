@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ndctl.sim.faults import Fault
 from ndctl.sim.world import seeds
-from ndctl.sim.world.parts import Gpu, LogLine
+from ndctl.sim.world.parts import Gpu, LogLine, Port
 
 if TYPE_CHECKING:
     from ndctl.sim.world.view import NodeView
@@ -31,8 +31,9 @@ def boot_lines(view: NodeView) -> Iterator[LogLine]:
     yield LogLine(start + 2.1, "hv_vmbus: Vmbus version:5.3")
     for index, port in enumerate(view.ports):
         yield LogLine(start + 6.2 + index / 10, f"mlx5_core {port.pci}: firmware version: {port.firmware}")
-        if port.active:
-            yield LogLine(start + 9.5 + index / 10, f"mlx5_core {port.pci}: Port: 1 Link ACTIVE")
+        if port.infiniband:
+            yield LogLine(start + 8.9 + index / 10, port_line(port, "INIT"))
+            yield LogLine(start + 9.5 + index / 10, port_line(port, "ACTIVE"))
     yield LogLine(start + 11.0, "nvidia: loading out-of-tree module taints kernel.")
     yield LogLine(
         start + 11.4,
@@ -40,6 +41,11 @@ def boot_lines(view: NodeView) -> Iterator[LogLine]:
     )
     yield LogLine(start + 12.0, "nvidia-modeset: Loading NVIDIA UNIX Open Kernel Mode Setting Driver")
     yield LogLine(start + 14.0, "EXT4-fs (nvme0n1p1): mounted filesystem ro with ordered data mode. Quota mode: none.")
+
+
+def port_line(port: Port, state: str) -> str:
+    """What the kernel prints since 6.15 when an RDMA port's state changes."""
+    return f"mlx5_core {port.pci} {port.device}: Port: 1 Link {state}"
 
 
 def fault_lines(fault: Fault, view: NodeView) -> Iterator[LogLine]:
@@ -88,7 +94,12 @@ def fault_lines(fault: Fault, view: NodeView) -> Iterator[LogLine]:
             yield LogLine(at, _xid(pci, 64, "Row Remapper: Failed to remap row (0x0000000000a3c1f2)."))
         case "port-down":
             port = next((port for port in view.ports if port.device == fault["port"]), view.ports[0])
-            yield LogLine(at, f"mlx5_core {port.pci}: Port: 1 Link DOWN")
+            yield LogLine(at, port_line(port, "DOWN"))
+        case "port-flaps":
+            port = next((port for port in view.ports if port.device == fault["port"]), view.ports[0])
+            for number in range(int(fault["times"])):
+                for delay, state in enumerate(("DOWN", "INIT", "ACTIVE")):
+                    yield LogLine(at - 100.0 * (number + 1) + delay * 4.0, port_line(port, state))
         case "ro-mount" | "oom-killed" | "d-state":
             for delay, text in enumerate(_host_lines(fault, view)):
                 yield LogLine(at + delay / 1000, text)

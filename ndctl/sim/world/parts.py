@@ -68,6 +68,11 @@ class Link:
     active: bool = True
     recoveries: int = 0
     symbol_errors: int = 0
+    recovers_per_second: float = 0.0
+    recovers_since: float = 0.0  # wall-clock seconds
+
+    def recoveries_at(self, now: float) -> int:
+        return self.recoveries + int(max(0.0, now - self.recovers_since) * self.recovers_per_second)
 
 
 @dataclass(slots=True)
@@ -150,7 +155,8 @@ class Port:
     netdev: str
     counters: dict[str, int]
     growth: dict[str, int]
-    carrier_changes: int = 2  # of the net device since it was made; training at boot is in it
+    lanes: int = 4
+    carrier_losses: int = 0  # of the net device, since it was made
     carries: float = 1.0  # share of its rate that gets through between the port and GPU memory
 
     @property

@@ -37,9 +37,9 @@ class Shape:
     data_disks: int
     data_disk_model: str
 
-    def rate_text(self, gbps: int) -> str:
+    def rate_text(self, gbps: int, lanes: int = 4) -> str:
         """As sysfs prints a port's rate."""
-        return f"{gbps} Gb/sec (4X {_GENERATION.get(gbps, 'NDR')})"
+        return f"{gbps} Gb/sec ({lanes}X {_GENERATION.get(gbps * 4 // lanes, 'NDR')})"
 
 
 @lru_cache(maxsize=32)

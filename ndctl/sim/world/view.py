@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ndctl.sim.faults import Fault
 from ndctl.sim.world import seeds
+from ndctl.sim.world.fabric_faults import apply_fabric_fault
 from ndctl.sim.world.host import HostState, build_host
 from ndctl.sim.world.kernel_log import boot_lines, fault_lines
 from ndctl.sim.world.parts import COUNTERS, HW_COUNTERS, IDLE_GROWTH, Fabric, Gpu, Link, LogLine, Peer, Port, Process
@@ -35,9 +36,12 @@ class NodeView:
     host: HostState
     schedulers: Schedulers = field(default_factory=Schedulers)
     imex_running: bool = True
+    fabric_manager: bool = False  # runs on the node although its switches are not there
+    open_driver: bool = True
     speed: float = 1.0  # share of healthy NCCL bandwidth, over any path
     nvlink_speed: float = 1.0  # the same over NVLink only
     nvls_speed: float = 1.0  # the same of the NVLink switches' multicast only
+    listed: int | None = None  # how many of its peers its IMEX node list names, None: all
     nvls: bool = True  # whether multicast is available at all
     corrupts: int = 0  # elements of a collective's result that this node spoils, in each of its GPUs' parts
     hangs: frozenset[str] = field(default_factory=frozenset)
@@ -46,8 +50,9 @@ class NodeView:
     def driver_file(self) -> str:
         """/proc/driver/nvidia/version."""
         machine = "aarch64" if self.shape.arm else "x86_64"
+        kind = f"Open Kernel Module for {machine}" if self.open_driver else f"{machine} Kernel Module"
         return (
-            f"NVRM version: NVIDIA UNIX Open Kernel Module for {machine}  {DRIVER_VERSION}  Release Build  "
+            f"NVRM version: NVIDIA UNIX {kind}  {DRIVER_VERSION}  Release Build  "
             "(dvs-builder@U22-I3-AF01-24-3)  Thu Jan 15 18:29:43 UTC 2026\n"
             "GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04)\n"
         )
@@ -185,6 +190,7 @@ def _peers(mates: Sequence[VM], faults: Sequence[Fault]) -> list[Peer]:
         if fault.kind in ("imex-peer-missing", "node-down") and applies_to(fault, vm)
     }
     one_way = {(fault["node"], fault["peer"]) for fault in faults if fault.kind == "imex-one-way"}
+    versions = {fault["node"]: str(fault["version"]) for fault in faults if fault.kind == "imex-version"}
 
     def letter(a: VM, b: VM) -> str:
         if a.hostname in gone:
@@ -197,7 +203,7 @@ def _peers(mates: Sequence[VM], faults: Sequence[Fault]) -> list[Peer]:
             address=vm.address,
             hostname="" if vm.hostname in gone else vm.hostname,
             status="UNAVAILABLE" if vm.hostname in gone else "READY",
-            version="" if vm.hostname in gone else DRIVER_VERSION,
+            version="" if vm.hostname in gone else versions.get(vm.hostname, DRIVER_VERSION),
             to=tuple(letter(vm, other) for other in mates),
         )
         for index, vm in enumerate(mates)
@@ -274,6 +280,8 @@ def _apply(fault: Fault, view: NodeView) -> None:
             gpu.inforom_ok = False
         case "gpu-busy":
             gpu.processes.append(Process(40_000 + gpu.index, str(fault["name"]), 181_250))
+        case _:
+            apply_fabric_fault(fault, view)
 
 
 def _slow(view: NodeView, layer: str, factor: float) -> None:
