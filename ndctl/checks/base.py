@@ -14,11 +14,15 @@ from ndctl.profiles.schema import Profile
 
 @dataclass(frozen=True, slots=True)
 class RackView:
-    """What rack-wide judges see: the answers of every node that was asked, and the nodes that should be there."""
+    """What rack-wide judges see: the answers of every node that was asked, and the nodes that should be there.
+
+    exercised: (node, InfiniBand device) that a test of ours sent data over between the two readings of counters
+    """
 
     name: str
     expected_nodes: int
     answers: Mapping[Node, NodeAnswer]
+    exercised: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ndctl.checks.base import Check
+from ndctl.checks.commands import IDENTITY
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.events import Event, EventSink
-from ndctl.model.findings import RackResult
+from ndctl.model.findings import Finding, RackResult
 from ndctl.model.places import Cluster, Node, Rack
+from ndctl.parse import key_values
 from ndctl.workflow.judge_rack import judge_rack
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 SETTLE_S = 180.0
 SETTLE_EVERY_S = 15.0
+SETTLES_WITHIN_S = 1800.0
 
 
 @dataclass(slots=True)
@@ -37,6 +40,8 @@ class Gathered:
     answers: dict[Node, NodeAnswer] = field(default_factory=dict)
     active: dict[str, ActiveResult] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    measured: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # rack -> rows to record, when all is done
+    against_past: dict[str, list[Finding]] = field(default_factory=dict)
     client: str = ""  # what was wrong with the machine ndctl runs on while it asked
 
 
@@ -70,7 +75,19 @@ def judged(one: Gathered, rack: Rack) -> RackResult:
         seconds=one.seconds.get(rack.name, 0.0),
         remarks=active.remarks if active else (),
         client=one.client,
+        exercised=exercised(active.measurements) if active else frozenset(),
+        past=one.against_past.get(rack.name, ()),
     )
+
+
+def exercised(measurements: list[dict[str, Any]]) -> frozenset[tuple[str, str]]:
+    """(node, InfiniBand device) of both ends of each pair that ib_write_bw got a figure of."""
+    found = set()
+    for row in measurements:
+        device, _, server = str(row.get("subject", "")).partition(" to ")
+        if row.get("metric") == "ib_write_bw" and server:
+            found |= {(str(row.get("node", "")), device), (server, device)}
+    return frozenset(found)
 
 
 def judge(one: Gathered) -> list[RackResult]:
@@ -80,8 +97,9 @@ def judge(one: Gathered) -> list[RackResult]:
 def measurements(gathered: list[Gathered]) -> list[dict[str, Any]]:
     rows = []
     for one in gathered:
-        for rack, active in one.active.items():
-            rows += [{"cluster": one.cluster.name, "rack": rack, **row} for row in active.measurements]
+        unfinished = {rack: active.measurements for rack, active in one.active.items() if rack not in one.measured}
+        for rack, measured in {**one.measured, **unfinished}.items():
+            rows += [{"cluster": one.cluster.name, "rack": rack, **row} for row in measured]
     return rows
 
 
@@ -98,7 +116,9 @@ def settle(
     Shortly after a boot that is how a healthy rack looks; what has not settled by then is judged as it stands.
     """
     until = clock() + SETTLE_S
-    while settling := [rack for rack in one.cluster.racks if is_settling(judged(one, rack))]:
+    while settling := [
+        rack for rack in one.cluster.racks if booted_lately(one, rack) and is_settling(judged(one, rack))
+    ]:
         left = until - clock()
         if left <= 0:
             return
@@ -107,6 +127,21 @@ def settle(
             on_event(Event("collect", "waiting", cluster=one.cluster.name, rack=rack.name, message=message))
         sleep(min(SETTLE_EVERY_S, left))
         ask_again([node for rack in settling for node in rack.nodes])
+
+
+def booted_lately(one: Gathered, rack: Rack) -> bool:
+    """Whether a node of the rack came up within SETTLES_WITHIN_S: what still starts long after that does not start.
+    True where no node tells."""
+    uptimes = [up for node in rack.nodes if (up := _uptime(one.answers.get(node))) is not None]
+    return not uptimes or min(uptimes) < SETTLES_WITHIN_S
+
+
+def _uptime(answer: NodeAnswer | None) -> float | None:
+    result = answer.results.get(IDENTITY.id) if answer is not None else None
+    try:
+        return float(key_values.parse(result.stdout)["uptime_s"]) if result is not None else None
+    except (KeyError, ValueError):
+        return None
 
 
 def is_settling(result: RackResult) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ndctl.checks.base import Check, RackView
+from ndctl.checks.history import beside
 from ndctl.checks.registry import catalogue
 from ndctl.checks.root_cause import attribute
 from ndctl.checks.slow_answers import explain_slow_answers
@@ -32,6 +33,8 @@ def judge_rack(
     seconds: float = 0.0,
     remarks: Sequence[str] = (),
     client: str = "",
+    exercised: frozenset[tuple[str, str]] = frozenset(),
+    past: Sequence[Finding] = (),
 ) -> RackResult:
     """The rack's result.
 
@@ -39,18 +42,21 @@ def judge_rack(
     disabled: check id -> reason; such a check is shown as skipped and is not asked of the rack
     remarks: what the answer must say beside its findings; they end in its facts
     client: what is wrong with the machine ndctl runs on, by which answers come late
+    exercised: see `RackView`
+    past: warnings of the rack's own history; told of parts that nothing else accuses
     """
     disabled = disabled or {}
     in_force = [check for check in checks if check.id not in disabled]
     asked = any(check.commands for check in in_force)
     findings: list[Finding] = [*presence(rack, answers), *reachability(answers, asked)]
-    view = RackView(rack.name, rack.expected_nodes, answers)
+    view = RackView(rack.name, rack.expected_nodes, answers, exercised)
     findings += [_switched_off(rack, check, disabled[check]) for check in disabled if _meant(check, checks)]
     if not in_force and not active_required:
         findings.append(_nothing_asked(rack))
     for check in in_force:
         findings += _said_by(check, view, profile)
     findings += [f for f in active if not any(belongs(f.check, check) for check in disabled)]
+    findings += beside(past, findings)
     findings = attribute(explain_slow_answers(findings, answers, client))
     nodes = [node_result(node, answers.get(node), findings) for node in rack.nodes]
     required = [check.id for check in checks if check.required] + list(active_required)

@@ -6,10 +6,8 @@ rack, several racks at once. Whatever happens, what was gathered is judged and k
 
 from __future__ import annotations
 
-import getpass
-import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,12 +23,14 @@ from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.errors import ManyErrors, NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.findings import Finding, RackResult, Run
-from ndctl.model.places import Cluster, Rack, rack_name
+from ndctl.model.places import Cluster, Node, Rack, rack_name
 from ndctl.model.status import Group, Level, Status, Verdict
+from ndctl.profiles.schema import Profile
 from ndctl.record.store import Store
-from ndctl.workflow.client_load import client_trouble
-from ndctl.workflow.gathered import Gathered, disabled_checks, judge, judged, measurements, merged
-from ndctl.workflow.known_checks import refuse_wrongly_disabled
+from ndctl.workflow.gathered import Gathered, disabled_checks, judge, judged, measurements, merged, settle
+from ndctl.workflow.history import hold_against_past
+from ndctl.workflow.known_checks import refuse_wrongly_disabled, switched_off
+from ndctl.workflow.recording import Recorder, Source
 from ndctl.workflow.select import select
 from ndctl.workflow.transport import Transport, open_transport
 
@@ -60,6 +60,17 @@ class Request:
     max_nodes_under_test: int | None = None
     budget_s: float | None = None
 
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What of it decides how nodes are asked and judged, as JSON; kept so that the run can be made again."""
+        return {
+            "level": self.level.value,
+            "groups": sorted(group.value for group in self.groups),
+            "force": self.force,
+            "max_nodes_under_test": self.max_nodes_under_test,
+            "budget_s": self.budget_s,
+        }
+
 
 def validate_inventories(
     request: Request,
@@ -67,26 +78,42 @@ def validate_inventories(
     on_event: EventSink = ignore_events,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     open_transport: Callable[[Loaded, Cluster, int], Transport] = open_transport,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Run:
     """Validate and record. Raises NdctlError for what makes an answer impossible (inventory, sign-in, record);
     nodes that do not answer are part of the answer. The first Ctrl-C ends the gathering and judges the rest as
-    incomplete."""
+    incomplete. `clock` and `sleep` are of the wait for racks that still start."""
     started = now()
     inventories = load_many(request.paths)
     refuse_wrongly_disabled(inventories)
+    for loaded in inventories:
+        for entry in switched_off(loaded, started.astimezone(UTC).date()):
+            if not entry.in_force:
+                cluster, message = loaded.inventory.cluster, f"warning: {entry.where}: {entry.warning}"
+                on_event(Event("note", "done", cluster=cluster, message=message))
     store = Store(request.record)
     wanted = started.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S")
     run_id = store.begin_new(wanted, stamp(started), request.level.value, [o.inventory.cluster for o in inventories])
+    today = started.astimezone(UTC).date()
     gathered: list[Gathered] = []
     unasked: dict[str, NdctlError] = {}
     interrupted = False
     try:
+        recorder = Recorder(store, run_id, stamp(started), request.settings, today, clock=clock, sleep=sleep)
+        sources = {one.inventory.cluster: recorder.cluster(one, open_transport, request.fanout) for one in inventories}
         for loaded in inventories:
+            source = sources[loaded.inventory.cluster]
             try:
-                one = discover(loaded, request, on_event, started.astimezone(UTC).date())
+                one = discover(loaded, request, on_event, today)
                 gathered.append(one)
-                gather(one, request, run_id, store, on_event, open_transport)
+                source.found(one.cluster)
+                try:
+                    gather(one, request, source, on_event)
+                finally:
+                    source.save()
             except NdctlError as error:
+                source.failed(error)
                 # One region that cannot be asked must not cost the answer of the others.
                 if len(inventories) == 1:
                     raise
@@ -98,18 +125,14 @@ def validate_inventories(
                 break
         if len(unasked) == len(inventories):
             raise ManyErrors(list(unasked.values()))
-        racks = [result for one in gathered for result in judge(one)]
-        racks += [
-            rack for loaded in inventories if (e := unasked.get(loaded.inventory.cluster)) for rack in unseen(loaded, e)
-        ]
-        run = Run(
-            id=run_id,
+        run = answer(
+            inventories,
+            gathered,
+            unasked,
+            run_id=run_id,
             started=stamp(started),
             finished=stamp(now()),
-            level=request.level.value,
-            inventories=tuple(describe(loaded) for loaded in inventories),
-            racks=tuple(racks),
-            exit_code=130 if interrupted else int(exit_code(racks)),
+            level=request.level,
             interrupted=interrupted,
         )
         try:
@@ -120,6 +143,34 @@ def validate_inventories(
         return run
     finally:
         store.close()
+
+
+def answer(
+    inventories: Sequence[Loaded],
+    gathered: Sequence[Gathered],
+    unasked: Mapping[str, NdctlError],
+    *,
+    run_id: str,
+    started: str,
+    finished: str,
+    level: Level,
+    interrupted: bool,
+) -> Run:
+    """The judged run. `unasked`: cluster -> why it could not be asked."""
+    racks = [result for one in gathered for result in judge(one)]
+    racks += [
+        rack for loaded in inventories if (e := unasked.get(loaded.inventory.cluster)) for rack in unseen(loaded, e)
+    ]
+    return Run(
+        id=run_id,
+        started=started,
+        finished=finished,
+        level=level.value,
+        inventories=tuple(describe(loaded) for loaded in inventories),
+        racks=tuple(racks),
+        exit_code=130 if interrupted else int(exit_code(racks)),
+        interrupted=interrupted,
+    )
 
 
 def unseen(loaded: Loaded, error: NdctlError) -> list[RackResult]:
@@ -168,11 +219,7 @@ def discover(loaded: Loaded, request: Request, on_event: EventSink, today: date)
     for node, problem in sorted(problems.items()):
         on_event(Event("note", "failed", cluster=cluster.name, node=node, message=f"host key not learned: {problem}"))
     learn_jump_host(loaded, relearn=request.relearn_host_keys)
-    checks = [
-        check
-        for check in catalogue()
-        if check.group in request.groups and request.level.includes(check.level) and check.applies(loaded.profile)
-    ]
+    checks = chosen(loaded.profile, request)
     on_event(
         Event(
             "collect",
@@ -184,6 +231,15 @@ def discover(loaded: Loaded, request: Request, on_event: EventSink, today: date)
     return Gathered(loaded, cluster, checks, today)
 
 
+def chosen(profile: Profile, request: Request) -> list[Check]:
+    """The passive checks to ask."""
+    return [
+        check
+        for check in catalogue()
+        if check.group in request.groups and request.level.includes(check.level) and check.applies(profile)
+    ]
+
+
 def commands_of(checks: list[Check]) -> list[Command]:
     """Each command once, in the order it runs."""
     unique: dict[str, Command] = {}
@@ -193,28 +249,25 @@ def commands_of(checks: list[Check]) -> list[Command]:
     return sorted(unique.values(), key=lambda command: (command.order, command.id))
 
 
-def gather(
-    one: Gathered,
-    request: Request,
-    run_id: str,
-    store: Store,
-    on_event: EventSink,
-    opener: Callable[[Loaded, Cluster, int], Transport],
-) -> None:
-    """Ask all nodes; at standard level run the active tests and ask again for what they may have changed."""
-    with closing(opener(one.loaded, one.cluster, request.fanout)) as transport:
-        _gather(one, request, run_id, store, on_event, transport)
+def _told_while_starting(checks: list[Check]) -> list[Command]:
+    """What tells of fabric and IMEX. Counters keep their first reading."""
+    return [one for one in commands_of([c for c in checks if c.group is Group.NVLINK]) if one.order >= 0]
 
 
-def _gather(
-    one: Gathered, request: Request, run_id: str, store: Store, on_event: EventSink, transport: Transport
-) -> None:
+def gather(one: Gathered, request: Request, source: Source, on_event: EventSink) -> None:
+    """Ask all nodes; at standard level run the active tests and ask again for what they may have changed. Then hold
+    what was measured against the rack's own past."""
+    with closing(source.transport()) as transport:
+        _gather(one, request, source, on_event, transport)
+    hold_against_past(one, source.earlier)
+
+
+def _gather(one: Gathered, request: Request, source: Source, on_event: EventSink, transport: Transport) -> None:
     commands = commands_of(one.checks)
     begun = time.monotonic()
 
     def keep(answer: NodeAnswer) -> None:
         one.answers[answer.node] = merged(one.answers.get(answer.node), answer)
-        store.keep_answer(run_id, answer)
         if not answer.outcome.ok:
             on_event(
                 Event(
@@ -228,7 +281,15 @@ def _gather(
             )
 
     transport.collect(dict.fromkeys(one.cluster.nodes, commands), keep)
-    one.client = client_trouble()
+    starting = _told_while_starting(one.checks)
+
+    def ask_again(nodes: list[Node]) -> None:
+        answered = [node for node in nodes if node in one.answers and one.answers[node].outcome.ok]
+        transport.collect(dict.fromkeys(answered, starting), keep)
+
+    with source.timing("settling"):
+        settle(one, ask_again, on_event, clock=source.clock, sleep=source.sleep)
+    one.client = source.client_trouble()
     for rack in one.cluster.racks:
         one.seconds[rack.name] = time.monotonic() - begun
     if request.level is Level.QUICK:
@@ -241,16 +302,16 @@ def _gather(
         "level": request.level,
         "groups": request.groups,
         "force": request.force,
-        "holder": f"{getpass.getuser()}@{socket.gethostname()}, run {run_id}",
-        "token": run_id.replace(":", "-"),
+        "holder": source.holder,
         "disabled": frozenset(disabled_checks(one.loaded, one.today)),
         "on_event": on_event,
         "bound": NodeBound(request.max_nodes_under_test),
         "budget_s": request.budget_s,
     }
-    past = store.found_per_check() if request.budget_s is not None else None
-    tests = ActiveTests(transport, one.loaded, past=past, **shared)
-    across = AcrossTests(transport, one.loaded, **shared)
+    past = source.found_per_check() if request.budget_s is not None else None
+    tests = ActiveTests(transport, one.loaded, past=past, token=source.token, clock=source.clock, **shared)
+    across = AcrossTests(transport, one.loaded, token=f"{source.token}x", **shared)
+    tests_begun = source.clock()
     again = [command for command in commands if command.order > 0 or command.id == "kernel-log"]
 
     def test(rack: Rack) -> None:
@@ -258,14 +319,15 @@ def _gather(
         suspects = {
             f.node for f in judged(one, rack).findings if f.status.value == "fail" and f.node and not f.caused_by
         }
-        result = tests.run(rack, answers, frozenset(suspects))
+        with source.timing(rack.name):
+            result = tests.run(rack, answers, frozenset(suspects))
         one.active[rack.name] = result
         ended([rack], result)
 
     def ended(racks: list[Rack], outcome: Outcome) -> None:
         """Keep what a test gave, and ask again for what it may have changed."""
         for node, command, text in outcome.texts:
-            store.keep_text(run_id, node, command, text)
+            source.keep_text(node, command, text)
         if any(one.active[rack.name].ran for rack in racks):
             answered = [n for rack in racks for n in rack.nodes if n in one.answers and one.answers[n].outcome.ok]
             transport.collect(dict.fromkeys(answered, again), keep)
@@ -287,5 +349,5 @@ def _gather(
             for rack in one.cluster.racks
         ],
         ended,
-        spent_s=time.monotonic() - begun,
+        spent_s=source.clock() - tests_begun,
     )
