@@ -36,11 +36,13 @@ _FABRIC_MAP = (
     'printf "port %s %s %s %s %s\\n" "${d##*/}" "${p:-?}" "$(one "$d/device/numa_node")" "${n##*/}" '
     '"$(one "$n/carrier_changes")"; done; '
     'for d in "$r"/sys/bus/pci/devices/*; do v=; read -r v 2>/dev/null < "$d/vendor"; [ "$v" = 0x10de ] || continue; '
-    'read -r v < "$d/class"; case $v in 0x0302*) '
-    'printf "gpu %s %s\n" "${d##*/}" "$(one "$d/numa_node")";; esac; done; '
-    'printf "driver %s\n" "$(head -n 1 "$r/proc/driver/nvidia/version" 2>/dev/null)"; '
-    'grep -E "^(nvidia_peermem|nv_peer_mem|ib_umad) " "$r/proc/modules" 2>/dev/null | sed "s/^/module /"; '
-    'for f in "$r"/opt/mellanox/sharp/lib/libsharp_coll.so*; do [ -e "$f" ] && echo "sharp ${f#"$r"}" && break; done; '
+    'v=; read -r v 2>/dev/null < "$d/class"; case $v in 0x0302*) '
+    'printf "gpu %s %s\\n" "${d##*/}" "$(one "$d/numa_node")";; esac; done; '
+    'v=; read -r v 2>/dev/null < "$r/proc/driver/nvidia/version"; printf "driver %s\\n" "$v"; '
+    'v=; while read -r k v; do case $k in nvidia_peermem|nv_peer_mem) printf "module %s\\n" "$k";; esac; done '
+    '2>/dev/null < "$r/proc/modules"; [ -r "$r/proc/modules" ] && echo modules; '
+    'for f in "$r"/opt/mellanox/sharp/lib/libsharp*.so* "$r"/opt/hpcx*/sharp/lib/libsharp*.so*; do '
+    '[ -e "$f" ] && echo "sharp ${f#"$r"}" && break; done; '
     "echo end"
 )
 

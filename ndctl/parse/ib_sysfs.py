@@ -104,5 +104,7 @@ def _take(file: str, value: str, port: dict[str, Any], problems: list[str], unkn
     elif folder.startswith(("gids", "gid_attrs")) or file in _PLAIN_FILES:
         if folder == "gid_attrs/ndevs" and value:
             port["netdev"] = value
+        elif folder == "gids" and name == "0":
+            port["gid"] = value.lower()[:64]
     else:
         unknown.setdefault(re.sub(r"\d+", "n", file))

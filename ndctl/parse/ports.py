@@ -41,6 +41,7 @@ class Port:
     rate_gbps:  Gb/s of the whole port; of a port that is down it is only a default
     link_layer: InfiniBand · Ethernet
     lanes, generation: "4X", "NDR" where the rate's text tells them
+    gid:        the port's first address, lower case
     """
 
     device: str
@@ -58,6 +59,7 @@ class Port:
     firmware: str = ""
     board_id: str = ""
     guid: str = ""
+    gid: str = ""
     active_mtu: int | None = None
     capability_mask: str = ""
     pkeys: tuple[int, ...] = ()

@@ -100,6 +100,9 @@ class InfiniBand(Strict):
     ignore_devices: Known[tuple[str, ...]]  # shell patterns, e.g. mlx5_an*
     write_bw_fraction: Known[float]  # floor of ib_write_bw as a fraction of the port's rate
     counter_limits: dict[str, Known[int]]  # counter name -> largest delta of one run that is no finding
+    link_losses: Known[int] | None = None  # losses of a port's link within link_loss_window_s that are a failure
+    link_loss_window_s: Known[float] | None = None
+    carrier_losses: Known[int] | None = None  # losses of IPoIB's carrier since boot; more is a warning
 
 
 class BandwidthFloor(Bounds):

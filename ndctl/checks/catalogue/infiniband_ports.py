@@ -7,6 +7,7 @@ from ndctl.checks.base import Check, RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import evidence, node_judge
 from ndctl.checks.majority import camps, majority
+from ndctl.checks.rail_rates import rate_findings
 from ndctl.checks.texts.ib_sysfs import JUDGE
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
@@ -18,7 +19,7 @@ _ID = "infiniband.ports"
 
 
 def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
-    """Firmware and board id differ where a part was swapped or an update stopped half way."""
+    """Rates; firmware and board id, which differ where a part was swapped or an update stopped half way."""
     seen: dict[tuple[str, str], dict[str, str]] = {}
     for node, answer in view.answers.items():
         result = answer.results.get(commands.IB_SYSFS.id)
@@ -28,7 +29,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             if port.link_layer == "InfiniBand":
                 seen.setdefault(("firmware", port.device), {})[node.name] = port.firmware
                 seen.setdefault(("board id", port.device), {})[node.name] = port.board_id
-    findings = []
+    findings = rate_findings(view, profile, _ID)
     for (what, device), by_node in sorted(seen.items()):
         told = {node_name: value for node_name, value in by_node.items() if value}
         usual = majority(told.values(), len(by_node))
@@ -68,8 +69,10 @@ def _split(view: RackView, what: str, device: str, told: dict[str, str]) -> Find
     )
 
 
-# Partition keys of one node alone are judged too, but belong to the check that compares them.
-_judge_text = node_judge(_ID, JUDGE, commands.IB_SYSFS, keep=lambda finding: "pkey" not in finding.check)
+# What one node's text says of partition keys and rates is judged where those of the whole rack are compared.
+_judge_text = node_judge(
+    _ID, JUDGE, commands.IB_SYSFS, keep=lambda finding: "pkey" not in finding.check and "rate" not in finding.check
+)
 
 
 def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ndctl.checks import commands
 from ndctl.checks.base import Check
 from ndctl.checks.from_text import evidence, unusable
@@ -15,6 +17,7 @@ from ndctl.profiles.schema import Profile
 _ID = "nvlink.errors"
 # Forward error correction repairs these by design; only their trend says something.
 _BENIGN = ("corrected", "fec", "correctable")
+_RECOVERY = "recovery"  # a link that retrained under traffic: works again, and announces that it will not for long
 
 
 def _values(facts: NvlinkErrors) -> dict[tuple[int, int, str], float]:
@@ -48,27 +51,13 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
                 evidence=raw,
             )
         ]
-    findings = []
-    for key in both:
-        index, link, name = key
-        grown = after[key] - before[key] if after[key] >= before[key] else after[key]
-        if grown > 0 and not any(word in name.lower() for word in _BENIGN):
-            finding = Finding(
-                check=_ID,
-                status=Status.WARN,
-                subject=f"GPU {index} link {link}",
-                node=answer.node.name,
-                value=grown,
-                unit="events",
-                expected="no growth during a run",
-                source="NVLink error counters are cumulative; only growth tells of now",
-                message=f"{name} +{grown:g} during this run",
-                cause="a marginal NVLink: cable cartridge, connector or switch port",
-                action=Action.WATCH,
-                evidence=raw,
-                health_category="Resource.Hpc.Unhealthy.NvLink",
-            )
-            findings.append(named(finding, answer))
+    grown: dict[tuple[int, int], dict[str, float]] = {}
+    for index, link, name in both:
+        old, new = before[index, link, name], after[index, link, name]
+        more = new - old if new >= old else new
+        if more > 0 and not any(word in name.lower() for word in _BENIGN):
+            grown.setdefault((index, link), {})[name] = more
+    findings = [named(_of_link(index, link, names, answer), answer) for (index, link), names in sorted(grown.items())]
     return findings or [
         Finding(
             check=_ID,
@@ -77,10 +66,45 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
             node=answer.node.name,
             value=len(both),
             unit="counters",
-            message=f"none of {len(both)} NVLink error counters grew",
+            message=f"none of {len(both)} NVLink error counters grew{_recovered_before(after)}",
             evidence=raw,
         )
     ]
+
+
+def _of_link(index: int, link: int, grown: Mapping[str, float], answer: NodeAnswer) -> Finding:
+    """One finding for one link, whatever number of its counters grew."""
+    recoveries = {name: more for name, more in grown.items() if _RECOVERY in name.lower()}
+    only = len(recoveries) == len(grown) and not any("fail" in name.lower() for name in recoveries)
+    worst = max(grown, key=lambda name: (grown[name], name))
+    told = ", ".join(f"{name} +{more:g}" for name, more in sorted(grown.items()))
+    return Finding(
+        check=f"{_ID}.recovery" if only else _ID,
+        status=Status.WARN,
+        subject=f"GPU {index} link {link}",
+        node=answer.node.name,
+        value=grown[worst],
+        unit="recoveries" if only else "events",
+        expected="no growth during a run",
+        source="NVLink error counters are cumulative; only growth tells of now",
+        message=f"the link recovers: {told} during this run; such a link fails within days"
+        if only
+        else f"{told} during this run",
+        cause="a marginal NVLink: cable cartridge, connector or switch port",
+        action=Action.WATCH,
+        evidence=evidence(answer, commands.NVLINK_ERRORS_AFTER),
+        health_category="Resource.Hpc.Unhealthy.NvLink",
+    )
+
+
+def _recovered_before(after: Mapping[tuple[int, int, str], float]) -> str:
+    """The link that recovered most often so far: training at boot is in it, so it is told and not judged."""
+    totals = {key: count for key, count in after.items() if _RECOVERY in key[2].lower() and "total" in key[2].lower()}
+    index, link, name = max(totals, key=lambda key: totals[key], default=(0, 0, ""))
+    if not name or not totals[index, link, name]:
+        return ""
+    times = f"{totals[index, link, name]:g} times since the driver was loaded"
+    return f"; GPU {index} link {link} recovered most often, {times}"
 
 
 CHECK = Check(

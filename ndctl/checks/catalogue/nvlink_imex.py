@@ -3,7 +3,7 @@ not one from everybody who sees it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ndctl.checks import commands
 from ndctl.checks.addresses import left_out, own_addresses
@@ -133,19 +133,37 @@ def _broken(mesh: Mesh, view: RackView, by_address: Mapping[str, Node]) -> list[
         node = by_address.get(host)
         message = (
             f"{_named(host, by_address)} is not connected with {len(missed)} of {len(mesh.ready) - 1} peers: {state}"
+            f"{_way(host, missed, mesh)}"
         )
         subject = f"IMEX of {_named(host, by_address)} ({host})"
         findings.append(_disconnected("disconnected", subject, node.name if node else "", message, state))
-    for one, two in left:
-        there, back = mesh.broken.get((one, two)), mesh.broken.get((two, one))
-        names = (_named(one, by_address), _named(two, by_address))
-        state = there or back or ""
-        way = "" if there and back else f", from {names[0]}" if there else f", from {names[1]}"
-        kind = "disconnected" if there and back else "one-way"
-        subject = f"{names[0]} ↔ {names[1]}"
-        message = f"{names[0]} and {names[1]} are not connected{' in one direction' if way else ''}: {state}{way}"
-        findings.append(_disconnected(kind, subject, "", message, state))
+    findings += [_pair(one, two, mesh, by_address) for one, two in left]
     return findings
+
+
+def _way(host: str, missed: Sequence[tuple[str, str]], mesh: Mesh) -> str:
+    """Which way it is that all of a host's broken connections lack, "" where it is both or differs."""
+    out = sum(1 for pair in missed if any(way in mesh.broken and way[0] == host for way in (pair, pair[::-1])))
+    back = sum(1 for pair in missed if any(way in mesh.broken and way[1] == host for way in (pair, pair[::-1])))
+    if out and not back:
+        return "; it does not reach them, and they reach it"
+    return "; they do not reach it, and it reaches them" if back and not out else ""
+
+
+def _pair(one: str, two: str, mesh: Mesh, by_address: Mapping[str, Node]) -> Finding:
+    """Both ways, or the one way that is broken: from whom, to whom, and that the other way stands."""
+    there, back = mesh.broken.get((one, two)), mesh.broken.get((two, one))
+    names = (_named(one, by_address), _named(two, by_address))
+    if there and back:
+        text = f"{names[0]} and {names[1]} do not reach each other: {there}"
+        text += f" from {names[0]}, {back} from {names[1]}" if there != back else ""
+        return _disconnected("disconnected", f"{names[0]} ↔ {names[1]}", "", text, there)
+    source, target = names if there else (names[1], names[0])
+    state = there or back or ""
+    told = by_address.get(two if there else one) not in mesh.blind
+    other = f"while {target} reaches {source}" if told else f"and {target} does not tell of the other way"
+    text = f"{source} does not reach {target} ({state}), {other}"
+    return _disconnected("one-way", f"{source} → {target}", "", text, state)
 
 
 def _disconnected(kind: str, subject: str, node: str, message: str, state: str) -> Finding:
