@@ -9,6 +9,7 @@ from ndctl.model.findings import Finding, NodeResult, RackResult, Run
 from ndctl.model.places import split_node_name
 from ndctl.model.status import Action, Status, Verdict
 from ndctl.report.fold import node_set
+from ndctl.report.words import BAD, rank
 
 _ON_THE_NODE = {
     Action.RESET_GPU: "sudo nvidia-smi --gpu-reset",
@@ -92,9 +93,23 @@ def next_commands(run: Run) -> list[str]:
         if nodes:
             again = f"ndctl validate {inventory_of(run, cluster)} --nodes {shlex.quote(node_set(nodes))} --level quick"
             commands.append(f"{again}   (asks again who did not answer)")
+    if word := to_explain(run):
+        commands.append(f"ndctl explain {word}   (what it means, false alarms, what to do)")
     if any(rack.verdict is not Verdict.ACCEPTED for rack in run.racks):
         commands.append(f"ndctl report {run.id} -o json   (all findings; their raw text: --raw NODE/COMMAND)")
     return commands
+
+
+def to_explain(run: Run) -> str:
+    """The id of the finding a person should read of first: the worst root cause that has a page; "" for none."""
+    from ndctl.checks.pages import has_page
+    from ndctl.checks.verdict import REACHABLE
+
+    standing = [f for rack in run.racks for f in rack.findings if f.status in BAD and not f.caused_by]
+    # That a node gave no answer explains itself, and it is asked again anyway.
+    told = [finding for finding in standing if finding.check != REACHABLE and has_page(finding.check)]
+    first = min(told, key=lambda finding: (rank(finding.status), -len(finding.explains)), default=None)
+    return first.check if first else ""
 
 
 def unanswered(rack: RackResult) -> list[str]:

@@ -78,7 +78,8 @@ def test_the_on_call_question_answered() -> None:
         "  warn     rack07-n[01-17]  mlx5_ib1   symbol_error +214 during this run",
         "  1 finding explained by the above and not counted: ndctl -v report 2026-12-02T03-20-11",
         "  GPU 72/72 in rack07",
-        "next: ndctl report 2026-12-02T03-20-11 -o json   (all findings; their raw text: --raw NODE/COMMAND)   exit 7",
+        "next: ndctl explain nvlink.links   (what it means, false alarms, what to do)",
+        "      ndctl report 2026-12-02T03-20-11 -o json   (all findings; their raw text: --raw NODE/COMMAND)   exit 7",
     ]
 
 
