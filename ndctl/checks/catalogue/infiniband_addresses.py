@@ -61,18 +61,20 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
 
 
 def _of_port(node: Node, port: Port) -> list[Finding]:
-    found: list[tuple[str, Status, str | int | None, str, str]] = []
+    found = []
     if port.lid is None or port.sm_lid is None:
-        found.append(("unread", Status.UNKNOWN, None, "its LID or its subnet manager's could not be read", ""))
+        text = "its LID or its subnet manager's could not be read"
+        found.append(_finding("unread", Status.UNKNOWN, node, port, None, text, ""))
     if port.lid is not None and not 0 < port.lid <= _LAST_UNICAST:
         text = f"Active with LID 0x{port.lid:x}, which is no address: nobody can send to it"
-        found.append(("no-lid", Status.FAIL, port.lid, text, _NO_ADDRESS))
+        found.append(_finding("no-lid", Status.FAIL, node, port, port.lid, text, _NO_ADDRESS))
     if port.sm_lid == 0:
         text = "Active, and knows no subnet manager (SM LID 0): routes and partitions are not kept up"
-        found.append(("no-subnet-manager", Status.FAIL, 0, text, _NO_ADDRESS))
+        found.append(_finding("no-subnet-manager", Status.FAIL, node, port, 0, text, _NO_ADDRESS))
     if port.gid and not _interface(port.gid).strip("0"):
-        found.append(("no-gid", Status.FAIL, port.gid, "its GID is all zero", "the adapter was given no GUID"))
-    return [_finding(kind, status, node, port, value, text, cause) for kind, status, value, text, cause in found]
+        cause = "the adapter was given no GUID"
+        found.append(_finding("no-gid", Status.FAIL, node, port, port.gid, "its GID is all zero", cause))
+    return found
 
 
 def _twice(rails: list[Rail]) -> list[Finding]:
