@@ -49,6 +49,10 @@ class _Module:
             return _union(self.values(one, steps) for one in (node.body, node.orelse))
         if isinstance(node, ast.BoolOp):
             return _union(self.values(one, steps) for one in node.values)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
+            table = self._constant(node.func.value.id) if isinstance(node.func.value, ast.Name) else node.func.value
+            several = [*table.values, *node.args[1:]] if isinstance(table, ast.Dict) else None
+            return _union(self.values(one, steps) for one in several) if several is not None else None
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
             return _union(self.values(one, steps) for one in node.value.values)
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
