@@ -9,7 +9,7 @@ MAD is 0: then 1.2533 × the mean absolute deviation takes its place, and where 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Generic, Literal, TypeVar
@@ -34,6 +34,14 @@ class Outlier(Generic[K]):
     off: float
 
 
+def spread(values: Iterable[float]) -> float:
+    """What M divides by, in the values' unit; 0 where all are equal."""
+    known = list(values)
+    middle = median(known)
+    deviations = [abs(value - middle) for value in known]
+    return median(deviations) / _MAD_TO_SIGMA or fmean(deviations) * _MEAN_TO_SIGMA
+
+
 def outliers(
     values: Mapping[K, float],
     bad: Literal["low", "high"] = "low",
@@ -54,14 +62,13 @@ def outliers(
     if len(finite) < smallest:
         return ()
     middle = median(finite.values())
-    deviations = [abs(value - middle) for value in finite.values()]
-    spread = median(deviations) / _MAD_TO_SIGMA or fmean(deviations) * _MEAN_TO_SIGMA
+    scatter = spread(finite.values())
     sign = -1.0 if bad == "low" else 1.0
     found = []
     for key, value in finite.items():
         beyond = sign * (value - middle)
         off = beyond / abs(middle) if middle else math.inf if beyond > 0 else 0.0
-        z = beyond / spread if spread else 0.0
+        z = beyond / scatter if scatter else 0.0
         if z > MODIFIED_Z and off > relative and beyond >= absolute:
             found.append(Outlier(key, value, middle, sign * z, off))
     return tuple(sorted(found, key=lambda one: -abs(one.modified_z)))

@@ -4,7 +4,6 @@ two racks or more are under test. Their findings go to the racks they are about.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -77,7 +76,7 @@ class AcrossTests:
         )
         self._force = force
         self._holder = holder
-        self._token = f"{token}-{secrets.token_hex(4)}"
+        self._token = token
         self._on_event = on_event
         self._bound = bound or NodeBound()
         self._budget_s = budget_s

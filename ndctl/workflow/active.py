@@ -3,7 +3,6 @@ nor on more nodes or for longer than was allowed."""
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -102,8 +101,7 @@ class ActiveTests:
             self._wanted = by_worth(self._wanted, past or {})
         self._force = force
         self._holder = holder
-        # Two operators may begin in the same second, and what runs on a node is ended by this name.
-        self._token = f"{token}-{secrets.token_hex(4)}"
+        self._token = token
         self._on_event = on_event
         self._stopping = Stopping()
         self._bound = bound or NodeBound()

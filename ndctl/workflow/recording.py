@@ -1,0 +1,252 @@
+"""Where a live validation gets what it cannot repeat, and how all of it is kept, so that its record is enough to make
+the same run again (`workflow.replay`).
+
+Kept are: every answer of every asking of a node; the nodes as they were found; what the workflow read of its
+surroundings (its clock, the load of this machine, the past of the record); and the names it gave to what it started.
+"""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from typing import Any, Protocol
+
+from ndctl import __version__
+from ndctl.inventory.loader import Loaded
+from ndctl.model.answers import Command, NodeAnswer
+from ndctl.model.errors import NdctlError
+from ndctl.model.jsonable import jsonable
+from ndctl.model.places import Cluster, Node
+from ndctl.record.past import Measured
+from ndctl.record.store import Store
+from ndctl.workflow.client_load import client_trouble
+from ndctl.workflow.transport import Transport
+
+HOST_KEYS = "host-keys"  # known_hosts lines of a node, kept beside its answers
+# Of an inventory that which judging looks at: what is not listed here is neither recorded nor put into a bundle.
+_JUDGED_BY = ("cluster", "racks", "vms_per_rack", "vm_size", "image", "nccl_env", "disabled_checks", "placement")
+Past = Mapping[str, tuple[int, int]]
+
+
+class Source(Protocol):
+    """What gathering one cluster needs of its surroundings, live or from a record.
+
+    token:  names what the run starts on nodes; holder: who holds their leases, for people
+    """
+
+    @property
+    def token(self) -> str: ...
+
+    @property
+    def holder(self) -> str: ...
+
+    def transport(self) -> Transport: ...
+
+    def keep_text(self, node: str, command: str, text: str) -> None: ...
+
+    def client_trouble(self) -> str: ...
+
+    def found_per_check(self) -> Past: ...
+
+    def earlier(self, rack: str) -> Mapping[Measured, tuple[float, ...]]: ...
+
+    def clock(self) -> float: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+    def timing(self, rack: str) -> Any:
+        """A context in which this thread reads `clock` on behalf of `rack` ("": of the whole cluster)."""
+        ...
+
+
+class RecordingTransport:
+    """A transport whose every answer is kept before anybody sees it."""
+
+    def __init__(self, inner: Transport, store: Store, run_id: str, cluster: str) -> None:
+        self._inner = inner
+        self._store = store
+        self._run_id = run_id
+        self._cluster = cluster
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def user(self) -> str:
+        return self._inner.user
+
+    def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]:
+        answers = self._inner.ask(requests)
+        for node, answer in answers.items():
+            self._keep(requests[node], answer)
+        return answers
+
+    def collect(self, requests: Mapping[Node, Sequence[Command]], on_answer: Callable[[NodeAnswer], None]) -> None:
+        def keep(answer: NodeAnswer) -> None:
+            self._keep(requests[answer.node], answer)
+            on_answer(answer)
+
+        self._inner.collect(requests, keep)
+
+    def host_key_lines(self, node: Node) -> tuple[str, ...]:
+        lines = self._inner.host_key_lines(node)
+        with self._lock:
+            new = bool(lines) and node.name not in self._known
+            self._known.add(node.name)
+        if new:
+            text = "".join(f"{line}\n" for line in lines)
+            self._store.answers.keep_text(self._run_id, self._cluster, node.name, HOST_KEYS, text)
+        return lines
+
+    def stop(self) -> None:
+        self._inner.stop()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _keep(self, commands: Sequence[Command], answer: NodeAnswer) -> None:
+        self._store.answers.keep_asking(self._run_id, self._cluster, commands, answer)
+
+
+class Recorder:
+    """Keeps one run while it is made; hands out a `LiveSource` for each cluster."""
+
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        started: str,
+        settings: Mapping[str, Any],
+        today: date,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.read_clock = clock
+        self.sleep = sleep
+        self.run_id = run_id
+        self.started = started
+        self.store = store
+        # Two operators may begin in the same second, and what runs on a node is ended by this name.
+        self.token = f"{run_id.replace(':', '-')}-{secrets.token_hex(4)}"
+        self.holder = f"{getpass.getuser()}@{socket.gethostname()}, run {run_id}"
+        plan = {"ndctl": __version__, "today": today.isoformat(), "token": self.token, "holder": self.holder}
+        store.keep_plan(run_id, "", {**plan, **settings})
+
+    def cluster(self, loaded: Loaded, opener: Callable[[Loaded, Cluster, int], Transport], fanout: int) -> LiveSource:
+        return LiveSource(self, loaded, opener, fanout)
+
+
+class LiveSource:
+    """The surroundings of a live run over one cluster; everything read of them is written down."""
+
+    def __init__(
+        self, recorder: Recorder, loaded: Loaded, opener: Callable[[Loaded, Cluster, int], Transport], fanout: int
+    ) -> None:
+        self._recorder = recorder
+        self._loaded = loaded
+        self._opener = opener
+        self._fanout = fanout
+        self._cluster: Cluster | None = None
+        self._notes: dict[str, Any] = {"inventory": inventory_part(loaded)}
+        self._clock_reads: dict[str, list[float]] = {}
+        self._of = threading.local()
+        self._lock = threading.Lock()
+        self.save()
+
+    @property
+    def token(self) -> str:
+        return self._recorder.token
+
+    @property
+    def holder(self) -> str:
+        return self._recorder.holder
+
+    def found(self, cluster: Cluster) -> None:
+        """The nodes that are meant."""
+        self._cluster = cluster
+        self._note("racks", cluster_part(cluster))
+        self.save()
+
+    def failed(self, error: NdctlError) -> None:
+        """The cluster could not be asked."""
+        self._note("error", {"code": error.code, "message": error.message, "hint": error.hint})
+        self.save()
+
+    def transport(self) -> Transport:
+        if self._cluster is None:
+            raise ValueError("no cluster was found yet")
+        inner = self._opener(self._loaded, self._cluster, self._fanout)
+        self._note("user", inner.user)
+        return RecordingTransport(inner, self._recorder.store, self._recorder.run_id, self._cluster.name)
+
+    def keep_text(self, node: str, command: str, text: str) -> None:
+        cluster = self._loaded.inventory.cluster
+        self._recorder.store.answers.keep_text(self._recorder.run_id, cluster, node, command, text)
+
+    def client_trouble(self) -> str:
+        said = client_trouble()
+        self._note("client", said)
+        self.save()
+        return said
+
+    def found_per_check(self) -> Past:
+        past = self._recorder.store.found_per_check()
+        self._note("past", {check: list(counts) for check, counts in past.items()})
+        self.save()
+        return past
+
+    def earlier(self, rack: str) -> Mapping[Measured, tuple[float, ...]]:
+        found = self._recorder.store.past.of_rack(self._loaded.inventory.cluster, rack, self._recorder.started)
+        rows = [[one.node, one.metric, one.subject, list(values)] for one, values in found.items()]
+        with self._lock:
+            self._notes.setdefault("earlier", {})[rack] = rows
+        return found
+
+    def clock(self) -> float:
+        now = self._recorder.read_clock()
+        with self._lock:
+            self._clock_reads.setdefault(getattr(self._of, "rack", ""), []).append(now)
+        return now
+
+    def sleep(self, seconds: float) -> None:
+        self._recorder.sleep(seconds)
+
+    @contextmanager
+    def timing(self, rack: str) -> Iterator[None]:
+        before = getattr(self._of, "rack", "")
+        self._of.rack = rack
+        try:
+            yield
+        finally:
+            self._of.rack = before
+
+    def save(self) -> None:
+        """Write down what was noted so far."""
+        with self._lock:
+            body = {**self._notes, "clock": {rack: list(reads) for rack, reads in self._clock_reads.items()}}
+        self._recorder.store.keep_plan(self._recorder.run_id, self._loaded.inventory.cluster, body)
+
+    def _note(self, key: str, value: Any) -> None:
+        with self._lock:
+            self._notes[key] = value
+
+
+def inventory_part(loaded: Loaded) -> dict[str, Any]:
+    """What judging needs of an inventory, as JSON: no login, no network, no subscription."""
+    kept = {key: jsonable(loaded.inventory.model_dump()[key]) for key in _JUDGED_BY}
+    return {"path": str(loaded.path), "digest": loaded.digest, "profile": loaded.profile.name, **kept}
+
+
+def cluster_part(cluster: Cluster) -> list[dict[str, Any]]:
+    """Racks and nodes as they were found, as JSON. ARM ids are left out: they hold the subscription."""
+    racks: list[dict[str, Any]] = jsonable(cluster.racks)
+    for rack in racks:
+        for node in rack["nodes"]:
+            node.pop("resource_id")
+    return racks
