@@ -10,6 +10,7 @@ import pytest
 from ndctl.model.findings import Finding, Run
 from ndctl.model.status import Group, Level, Status, Verdict
 from ndctl.workflow.validate import Request, validate_inventories
+from tests.e2e.explained import unexplained
 from tests.e2e.lab import Lab
 
 pytestmark = pytest.mark.xdist_group("lab")
@@ -32,7 +33,9 @@ def _clean(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 def ask(lab: Lab, level: Level = Level.QUICK, only: frozenset[Group] = frozenset(Group), **more: object) -> Run:
     lab.sync()
-    return validate_inventories(Request(paths=(lab.inventory,), level=level, groups=only, **more))  # type: ignore[arg-type]
+    run = validate_inventories(Request(paths=(lab.inventory,), level=level, groups=only, **more))  # type: ignore[arg-type]
+    assert unexplained(run) == []
+    return run
 
 
 def standing(run: Run) -> list[Finding]:
