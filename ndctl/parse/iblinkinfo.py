@@ -15,9 +15,14 @@ _LINK = re.compile(
     r"(?P<state>[A-Za-z]{2,12})/\s*(?P<phys>[A-Za-z]{2,30})\)==>\s*(?P<peer>.*)$"
 )
 _PEER = re.compile(
-    r"^(?:(?P<lid>\d{1,6})\s+(?P<port>\d{1,4})\[[ \w]*\]\s*)?\"(?P<name>[^\"]{0,120})\"?\s*(?:\((?P<note>.*)\)\s*)?$"
+    r"^(?:(?:(?P<lid>\d{1,6})\s+)?(?P<port>\d{1,4})?\[[ \w]*\]\s*)?"
+    r"\"(?P<name>[^\"]{0,120})\"?\s*(?:\((?P<note>.*)\)\s*)?$"
 )
-_ERROR = re.compile(r"ibwarn:|ibpanic:|iberror:|query failed|Failed to|src/|can't", re.IGNORECASE)
+_ERROR = re.compile(
+    r"ibwarn:|ibpanic:|iberror:|query failed|Failed to|src/|can't|\w\.c:\d{1,5}[;:]|bad status \d|timed out",
+    re.IGNORECASE,
+)
+_UNSEEN = "Port not available"  # stands in the place of the peer's name where the peer did not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,8 @@ def _link(node: str, kind: str, match: re.Match[str]) -> FabricLink:
     peer = _PEER.match(match["peer"].strip())
     lanes = int(match["width"].rstrip("X")) if match["width"] else None
     speed = real(match["speed"])
+    name = (peer["name"] if peer else match["peer"].strip()[:120]).strip()
+    note = ((peer["note"] or "") if peer else "").strip()
     return FabricLink(
         node=node,
         kind=kind,
@@ -78,6 +85,6 @@ def _link(node: str, kind: str, match: re.Match[str]) -> FabricLink:
         lanes=lanes,
         gbps_per_lane=speed,
         rate_gbps=lanes * speed if lanes is not None and speed is not None else None,
-        peer=(peer["name"] if peer else match["peer"].strip()[:120]).strip(),
-        note=((peer["note"] or "") if peer else "").strip(),
+        peer="" if name == _UNSEEN else name,
+        note=_UNSEEN if name == _UNSEEN else note,
     )
