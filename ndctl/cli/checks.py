@@ -11,8 +11,11 @@ import typer
 from ndctl.model.status import Level
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ndctl.inventory.loader import Loaded
     from ndctl.profiles.schema import Profile
+    from ndctl.report.lines import Line
     from ndctl.workflow.known_checks import KnownCheck
 
 CHECKS_SCHEMA = "ndctl.checks/1"
@@ -45,7 +48,7 @@ def checks(
 
     The names are those that `disabled_checks` takes; `ndctl explain CHECK` tells more of one.
     """
-    from ndctl.cli.output import emit
+    from ndctl.cli.output import emit, show_lines
     from ndctl.inventory.loader import load
     from ndctl.model.jsonable import dumps
     from ndctl.profiles import load as load_profile
@@ -58,7 +61,7 @@ def checks(
     if output is ListFormat.JSON:
         emit(dumps({"schema": CHECKS_SCHEMA, "profile": chosen.name, "checks": rows}))
         return
-    emit(_table(rows))
+    show_lines(_table(rows))
 
 
 def _switched_off(loaded: Loaded | None) -> dict[str, dict[str, Any]]:
@@ -83,7 +86,7 @@ def _row(one: KnownCheck, profile: Profile, disabled: dict[str, Any] | None) -> 
 
     found = page_of(one.id)
     page = found[0] if found is not None and found[0].check == one.id else None
-    limit = threshold(page, profile) if page else None
+    limit = threshold(page, profile) if page and one.applies(profile) else None
     sources = (*limit.sources, *((page.source,) if page.source != "the profile" else ())) if page and limit else ()
     return {
         "id": one.id,
@@ -92,6 +95,7 @@ def _row(one: KnownCheck, profile: Profile, disabled: dict[str, Any] | None) -> 
         "title": one.title,
         "required": one.required,
         "active": one.active,
+        "applies": one.applies(profile),
         "cost_s": one.cost_s if one.active else page.cost_s if page else None,
         "threshold": limit.text if limit else "",
         "source": "; ".join(dict.fromkeys(sources)),
@@ -100,25 +104,29 @@ def _row(one: KnownCheck, profile: Profile, disabled: dict[str, Any] | None) -> 
     }
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
+def _table(rows: list[dict[str, Any]]) -> Iterator[Line]:
     """Two lines a check: what it is, then what it is held against and who says so."""
+    from ndctl.report.lines import Line
+
     heads = ("check", "level", "needed", "cost", "what it says")
-    cells = [
-        (row["id"], row["level"], "required" if row["required"] else "optional", _cost(row), row["title"])
-        for row in rows
-    ]
+    cells = [(row["id"], row["level"], _needed(row), _cost(row), row["title"]) for row in rows]
     widths = [max(len(row[column]) for row in (heads, *cells)) for column in range(4)]
-    lines = ["  ".join((*map(str.ljust, heads[:4], widths), heads[4])).rstrip()]
+    hang = sum(widths) + 2 * len(widths)
+    yield Line("  ".join((*map(str.ljust, heads[:4], widths), heads[4])), "bold", hang)
     for row, cell in zip(rows, cells, strict=True):
-        lines.append("  ".join((*map(str.ljust, cell[:4], widths), cell[4])).rstrip())
+        yield Line("  ".join((*map(str.ljust, cell[:4], widths), cell[4])), "", hang)
         if row["threshold"]:
-            lines.append(f"    {row['threshold']}" + (f"   [{row['source']}]" if row["source"] else ""))
+            yield Line(f"    {row['threshold']}" + (f"   [{row['source']}]" if row["source"] else ""), "dim", 4)
         if off := row["disabled"]:
             told = f"{off['reason']} (until {off['until']})"
-            lines.append(
-                f"    switched off: {told}" if off["in_force"] else f"    asked again, this has expired: {told}"
-            )
-    return "\n".join(lines)
+            what = "switched off" if off["in_force"] else "asked again, this has expired"
+            yield Line(f"    {what}: {told}", "yellow", 4)
+
+
+def _needed(row: dict[str, Any]) -> str:
+    if not row["applies"]:
+        return "not asked"
+    return "required" if row["required"] else "optional"
 
 
 def _cost(row: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
@@ -12,6 +12,7 @@ from ndctl.inventory.loader import Loaded
 from ndctl.jobs.active.registry import active_checks
 from ndctl.model.errors import ExitCode, ManyErrors, NdctlError, Where
 from ndctl.model.status import Group, Level
+from ndctl.profiles.schema import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class KnownCheck:
     required: without its answer a rack is incomplete
     commands: ids of what nodes are asked, as `ndctl report RUN --raw NODE/COMMAND` names them
     active:   uses GPUs or the fabric, so only idle nodes are touched
+    applies:  whether it is asked on this hardware
     cost_s:   seconds a healthy rack takes (active checks only; a passive one's cost is on its page)
     """
 
@@ -31,6 +33,7 @@ class KnownCheck:
     title: str
     required: bool
     commands: tuple[str, ...]
+    applies: Callable[[Profile], bool]
     active: bool = False
     cost_s: float = 0.0
 
@@ -39,12 +42,28 @@ def known_checks() -> tuple[KnownCheck, ...]:
     """In the order of their ids."""
     passive = (
         KnownCheck(
-            check.id, check.group, check.level, check.title, check.required, tuple(one.id for one in check.commands)
+            check.id,
+            check.group,
+            check.level,
+            check.title,
+            check.required,
+            tuple(one.id for one in check.commands),
+            check.applies,
         )
         for check in catalogue()
     )
     active = (
-        KnownCheck(check.id, check.group, check.level, check.title, check.required, check.texts, True, check.cost_s)
+        KnownCheck(
+            check.id,
+            check.group,
+            check.level,
+            check.title,
+            check.required,
+            check.texts,
+            check.applies,
+            active=True,
+            cost_s=check.cost_s,
+        )
         for check in active_checks()
     )
     return tuple(sorted((*passive, *active), key=lambda check: check.id))

@@ -49,6 +49,14 @@ def test_the_profile_chooses_the_thresholds(ndctl: Callable[..., Said]) -> None:
     assert "128 vCPUs" in limit("gb300") and limit("h200") != limit("gb300")
 
 
+def test_what_is_never_asked_on_this_hardware_says_so(ndctl: Callable[..., Said]) -> None:
+    rows = {row["id"]: row for row in json.loads(ndctl("checks", "--profile", "h200", "-o", "json").out)["checks"]}
+    assert rows["nvlink.imex"]["applies"] is False and rows["nvlink.imex"]["threshold"] == ""
+    assert rows["gpu.count"]["applies"] is True and "8 GPUs" in rows["gpu.count"]["threshold"]
+    line = next(one for one in ndctl("checks", "--profile", "h200").out.splitlines() if one.startswith("nvlink.imex "))
+    assert line.split()[2:4] == ["not", "asked"]
+
+
 def test_what_an_inventory_switches_off_is_said_and_what_has_expired(
     ndctl: Callable[..., Said], tmp_path: Path
 ) -> None:

@@ -32,6 +32,10 @@ def commands() -> list[tuple[list[str], int]]:
 def test_every_command_of_the_readme_runs(tmp_path: Path) -> None:
     capture = next(iter(sorted(PASTE.glob("*.txt"))))
     (tmp_path / "slack-paste.txt").write_text(capture.read_text(errors="replace"))
+    example = (ROOT / "README.md").read_text().partition("```yaml\ndisabled_checks")[2].partition("```")[0]
+    (tmp_path / "lab.yaml").write_text(
+        f"cluster: lab\nprofile: gb300\nstatic:\n  - {{rack: 1, nodes: [127.0.0.1]}}\ndisabled_checks{example}"
+    )
     environment = {**os.environ, "NDCTL_STATE_DIR": str(tmp_path / "state"), "NO_COLOR": "1"}
     ran = 0
     try:

@@ -57,7 +57,13 @@ def test_it_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
         assert f"ndctl/_data/templates/{path.relative_to(ROOT / 'templates')}" in names
     for path in (ROOT / "inventories").glob("*.yaml"):
         assert f"ndctl/_data/inventories/{path.name}" in names
-    for pattern in ("profiles/data/*.yaml", "report/schemas/*.json", "checks/*.yaml", "inventory/starters/*"):
+    for pattern in (
+        "profiles/data/*.yaml",
+        "report/schemas/*.json",
+        "checks/*.yaml",
+        "checks/pages/*.yaml",
+        "inventory/starters/*",
+    ):
         for path in (ROOT / "ndctl").glob(pattern):
             if path.is_file():
                 assert f"ndctl/{path.relative_to(ROOT / 'ndctl')}" in names
@@ -67,7 +73,13 @@ def test_it_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
 def test_the_main_verbs_work_from_another_folder(installed: Path, tmp_path: Path) -> None:
     where = run(installed.parent / "python", tmp_path, "-c", "import ndctl; print(ndctl.__file__)")
     assert str(ROOT) not in where.stdout, "the source tree must not be what is tested"
-    for arguments in (("init", "far-a"), ("inventory", "lint", "far-a.yaml"), ("render", "far-a.yaml"), ("checks",)):
+    for arguments in (
+        ("init", "far-a"),
+        ("inventory", "lint", "far-a.yaml"),
+        ("render", "far-a.yaml"),
+        ("checks",),
+        ("explain", "gpu.count"),
+    ):
         done = run(installed, tmp_path, *arguments)
         assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
     assert (tmp_path / "out" / "far-a" / "rack01.json").exists()

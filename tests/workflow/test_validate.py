@@ -94,3 +94,17 @@ def test_settling_racks_are_asked_again_until_they_settle_or_time_is_up(
     answers["left"], now[0] = 10_000, 0.0
     settle(one, ask_again, lambda event: None, clock=lambda: now[0], sleep=sleep)
     assert now[0] == gathered.SETTLE_S, "it stops at the deadline and leaves the judging to others"
+
+
+def test_a_waiver_that_has_expired_is_said(tmp_path: Path) -> None:
+    path = inventory(tmp_path, "near")
+    entry = "  - {{check: {}, reason: was odd, until: {}}}\n".format
+    path.write_text(
+        path.read_text() + "disabled_checks:\n" + entry("gpu.count", "2020-01-31") + entry("gpu.xid", "2099-01-31")
+    )
+    told: list[str] = []
+    validate_inventories(Request(paths=(path,), level=Level.QUICK), on_event=lambda e: told.append(e.message))
+    warned = [message for message in told if "warning" in message]
+    assert (
+        len(warned) == 1 and f"{path}:7:" in warned[0] and "'gpu.count' was switched off until 2020-01-31" in warned[0]
+    )
