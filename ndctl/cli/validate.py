@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.status import Group, Level
+
+if TYPE_CHECKING:
+    from ndctl.model.findings import Run
 
 
 class Format(StrEnum):
@@ -41,7 +44,10 @@ def parse_groups(text: str | None) -> frozenset[Group]:
 
 
 def validate(
-    inventories: Annotated[list[Path], typer.Argument(help="Inventory files, or folders of them.", show_default=False)],
+    context: typer.Context,
+    inventories: Annotated[
+        list[Path] | None, typer.Argument(help="Inventory files, or folders of them.", show_default=False)
+    ] = None,
     rack: Annotated[str | None, typer.Option("--rack", help="Only these racks, e.g. 1,3-5.")] = None,
     nodes: Annotated[str | None, typer.Option("--nodes", help="Only these nodes, e.g. 'rack01-n[01-18]'.")] = None,
     only: Annotated[
@@ -71,19 +77,38 @@ def validate(
     relearn_host_keys: Annotated[
         bool, typer.Option("--relearn-host-keys", help="Learn SSH host keys again through Azure before connecting.")
     ] = False,
+    replay: Annotated[
+        str | None,
+        typer.Option(
+            "--replay",
+            metavar="RUN",
+            help="Judge a recorded run anew, with today's checks and profile; nothing is connected to or written.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Ask racks how they are and judge them.
 
     Exit status: 0 every rack accepted or degraded, 7 a rack is rejected, 8 a rack is incomplete
     (nodes missing, unreachable or unknown, or a required check skipped).
     """
-    from ndctl.cli.output import emit, note, show_run
-    from ndctl.report.json_text import run_json
-    from ndctl.report.junit import run_junit
+    from ndctl.cli.output import note
     from ndctl.workflow.budget import parse_budget
     from ndctl.workflow.select import parse_nodes, parse_numbers
     from ndctl.workflow.validate import Request, validate_inventories
 
+    if replay is not None:
+        _refuse_beside_replay(context)
+        run = _made_again(replay, record)
+        _print(run, output)
+        raise typer.Exit(int(run.exit_code))
+    if not inventories:
+        raise NdctlError(
+            "validate.usage",
+            "INVENTORIES are needed",
+            hint="ndctl init NAME writes one to start from; --replay RUN judges a recorded run anew",
+            exit_code=ExitCode.USAGE,
+        )
     request = Request(
         paths=tuple(inventories),
         racks=parse_numbers(rack) if rack is not None else None,
@@ -98,10 +123,63 @@ def validate(
         budget_s=parse_budget(budget) if budget is not None else None,
     )
     run = validate_inventories(request, on_event=note)
+    _print(run, output)
+    raise typer.Exit(int(run.exit_code))
+
+
+def _print(run: Run, output: Format) -> None:
+    from ndctl.cli.output import emit, show_run
+    from ndctl.report.json_text import run_json
+    from ndctl.report.junit import run_junit
+
     if output is Format.JSON:
         emit(run_json(run))
     elif output is Format.JUNIT:
         emit(run_junit(run))
     else:
         show_run(run)
-    raise typer.Exit(int(run.exit_code))
+
+
+def _made_again(wanted: str, record: Path | None) -> Run:
+    """The run as it is judged today; what differs from the recorded one is told on stderr."""
+    from ndctl.record.store import Store
+    from ndctl.workflow.replay import kit_from, run_again
+
+    with Store(record, create=False) as store:
+        kit = kit_from(store, wanted)
+        run = run_again(kit)
+    tell_differences(kit.recorded, run)
+    return run
+
+
+def tell_differences(recorded: Run | None, again: Run) -> None:
+    from ndctl.cli.output import say
+    from ndctl.report.plain import one_line
+    from ndctl.workflow.differences import differences
+
+    if recorded is None:
+        say(f"run {again.id} was never judged: it was cut off, or is being made right now")
+        return
+    told = differences(recorded, again)
+    for line in told:
+        say(f"differs: {one_line(line)}")
+    if not told:
+        say(f"run {again.id}: as recorded")
+
+
+def _refuse_beside_replay(context: typer.Context) -> None:
+    """What was asked and how is the recorded run's; only where it is and how it is printed can be told."""
+    given = [
+        name
+        for name in context.params
+        if name not in ("replay", "record", "output")
+        and getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    ]
+    if given:
+        names = ", ".join(name if name == "inventories" else f"--{name.replace('_', '-')}" for name in given)
+        raise NdctlError(
+            "validate.usage",
+            f"{names}: not together with --replay, which asks what the recorded run asked",
+            hint="beside --replay RUN: --record FILE, -o FORMAT",
+            exit_code=ExitCode.USAGE,
+        )

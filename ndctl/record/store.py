@@ -28,6 +28,7 @@ from ndctl.record.past import Past
 from ndctl.record.place import default_path
 
 LAST = "last"
+_LINES = "SELECT id, started, finished, level, clusters, exit_code, COALESCE(verdicts, '{}') FROM runs"
 _RUN_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,79}")
 
 
@@ -163,16 +164,13 @@ class Store:
     def runs(self, limit: int = 50) -> list[RunLine]:
         """Newest first."""
         with self._database.reading() as db:
-            rows = db.execute(
-                "SELECT id, started, finished, level, clusters, exit_code, COALESCE(verdicts, '{}') FROM runs"
-                " ORDER BY started DESC, id DESC LIMIT ?",
-                (limit,),
-            ).fetchall()
+            rows = db.execute(f"{_LINES} ORDER BY started DESC, id DESC LIMIT ?", (limit,)).fetchall()
+        return [self._line(row) for row in rows]
+
+    def _line(self, row: tuple[Any, ...]) -> RunLine:
+        run_id, started, finished, level, clusters, code, verdicts = row
         try:
-            return [
-                RunLine(run_id, started, finished, level, tuple(json.loads(clusters)), code, json.loads(verdicts))
-                for run_id, started, finished, level, clusters, code, verdicts in rows
-            ]
+            return RunLine(run_id, started, finished, level, tuple(json.loads(clusters)), code, json.loads(verdicts))
         except (ValueError, TypeError) as error:
             raise damaged(self.path, "the list of runs", error) from error
 
@@ -192,6 +190,13 @@ class Store:
             return run_from_json(json.loads(unpack(blob)))
         except (zlib.error, ValueError, TypeError) as error:
             raise damaged(self.path, f"run {kept_id}", error) from error
+
+    def line(self, run_id: str) -> RunLine:
+        """The run's line of `runs`. Raises NdctlError exit 2 when there is none."""
+        kept_id = self.resolve(run_id)
+        with self._database.reading() as db:
+            row = db.execute(f"{_LINES} WHERE id = ?", (kept_id,)).fetchone()
+        return self._line(row)
 
     def resolve(self, run_id: str) -> str:
         """The id of a run that is here; `last` is the newest finished one. Raises NdctlError exit 2."""

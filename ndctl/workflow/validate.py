@@ -157,7 +157,7 @@ def answer(
     interrupted: bool,
 ) -> Run:
     """The judged run. `unasked`: cluster -> why it could not be asked."""
-    racks = [result for one in gathered for result in judge(one)]
+    racks = [result for one in gathered if one.cluster.name not in unasked for result in judge(one)]
     racks += [
         rack for loaded in inventories if (e := unasked.get(loaded.inventory.cluster)) for rack in unseen(loaded, e)
     ]
