@@ -32,21 +32,22 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
         if missing:
             findings.append(missing)
             continue
-        rails += [
-            (node, port)
+        listed = [
+            port
             for port in parse(answer.results[commands.IB_SYSFS.id].stdout).ports
-            # A port that is down has no addresses, or those it had; `infiniband.ports` tells of it.
-            if is_ours(port.device, profile) and port.link_layer != "Ethernet" and port.state == "Active"
+            if is_ours(port.device, profile) and port.link_layer != "Ethernet"
         ]
+        # A port that is down has no addresses, or those it had; `infiniband.ports` tells of it.
+        rails += [(node, port) for port in listed if port.state == "Active"]
+        if not listed:
+            findings.append(_none(node.name, node.name))
     for node, port in rails:
         findings += _of_port(node, port)
     findings += _twice(rails)
     findings += _subnets(view, rails)
     told = [rail for rail in rails if rail[1].lid is not None]
     if not rails and not findings:
-        return [
-            Finding(check=_ID, status=Status.UNKNOWN, subject=view.name, message="no active InfiniBand port is listed")
-        ]
+        return [_none(view.name, "")]
     return findings or [
         Finding(
             check=_ID,
@@ -58,6 +59,13 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             source=_SOURCE,
         )
     ]
+
+
+def _none(subject: str, node: str) -> Finding:
+    text = "no InfiniBand port is listed" if node else "no InfiniBand port is Active, so none has addresses to compare"
+    return Finding(
+        check=_ID, status=Status.UNKNOWN, subject=subject, node=node, message=text, action=Action.INVESTIGATE
+    )
 
 
 def _of_port(node: Node, port: Port) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
+from ndctl.checks.from_text import unusable
 from ndctl.model.findings import Finding
 from ndctl.model.status import Group, Level, Status
 from ndctl.parse.fabric_map import parse
@@ -16,31 +17,32 @@ _SERVICE_LEVEL = "NCCL_IB_SL"  # by the service level Azure's fabrics tell adapt
 
 def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     found: dict[str, str] = {}
-    silent = []
+    findings = []
     for node, answer in view.answers.items():
-        result = answer.results.get(commands.FABRIC_MAP.id)
-        fabric = parse(result.stdout) if result is not None else None
-        if fabric is None or not fabric.complete:
-            silent.append(node.name)
-        else:
+        if not answer.results:
+            continue
+        missing = unusable(_ID, answer, commands.FABRIC_MAP)
+        if missing:
+            findings.append(missing)
+            continue
+        fabric = parse(answer.results[commands.FABRIC_MAP.id].stdout)
+        if fabric.complete:
             found[node.name] = fabric.sharp
-    return [_sharp(view, found, silent), _adaptive_routing(view, profile)]
+    return [*findings, _sharp(view, found), _adaptive_routing(view, profile)]
 
 
-def _sharp(view: RackView, found: dict[str, str], silent: list[str]) -> Finding:
+def _sharp(view: RackView, found: dict[str, str]) -> Finding:
     have = sorted(node for node, library in found.items() if library)
-    unheard = f"; {len(silent)} nodes did not tell" if silent else ""
     if not found:
-        return _told(view, "sharp", Status.SKIP, "SHARP", "no node told whether it has SHARP's library")
+        return _told(view, Status.SKIP, "SHARP", "no node told whether it has SHARP's library")
     if not have:
-        text = f"SHARP: unsupported, its library is on none of {len(found)} nodes{unheard}"
-        return _told(view, "sharp", Status.SKIP, "SHARP", text)
+        return _told(view, Status.SKIP, "SHARP", f"unsupported: its library is on none of {len(found)} nodes")
     if len(have) < len(found):
-        lack = sorted(set(found) - set(have))
-        text = f"SHARP: library on {len(have)} of {len(found)} nodes, not on {', '.join(lack[:3])}: jobs cannot use it"
-        return _told(view, "sharp", Status.SKIP, "SHARP", text + unheard)
-    text = f"SHARP: library on all {len(found)} nodes{unheard}; whether the fabric grants it, a job shows"
-    return _told(view, "sharp", Status.PASS, "SHARP", text)
+        lack = ", ".join(sorted(set(found) - set(have))[:3])
+        text = f"library on {len(have)} of {len(found)} nodes, not on {lack}: jobs over all of them cannot use it"
+        return _told(view, Status.SKIP, "SHARP", text)
+    text = f"library on all {len(found)} nodes that told; whether the fabric grants it, a job shows"
+    return _told(view, Status.PASS, "SHARP", text)
 
 
 def _adaptive_routing(view: RackView, profile: Profile) -> Finding:
@@ -48,12 +50,11 @@ def _adaptive_routing(view: RackView, profile: Profile) -> Finding:
     recipe = profile.nccl.environment
     level = next((env[_SERVICE_LEVEL] for env in recipe.values() if _SERVICE_LEVEL in env), "")
     asks = f"; the profile's jobs ask for it by service level {level}" if level else ""
-    text = f"adaptive routing: not to be seen from a node{asks}"
-    return _told(view, "adaptive-routing", Status.SKIP, "adaptive routing", text)
+    return _told(view, Status.SKIP, "adaptive routing", f"not to be seen from a node{asks}")
 
 
-def _told(view: RackView, kind: str, status: Status, subject: str, message: str) -> Finding:
-    return Finding(check=f"{_ID}.{kind}", status=status, subject=f"{view.name} {subject}", message=message)
+def _told(view: RackView, status: Status, subject: str, message: str) -> Finding:
+    return Finding(check=_ID, status=status, subject=f"{view.name} {subject}", message=message)
 
 
 CHECK = Check(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
+from ndctl.checks.from_text import unusable
 from ndctl.checks.majority import camps, majority
 from ndctl.checks.subgroups import Placement, placement_of
 from ndctl.model.findings import Finding
@@ -22,7 +23,21 @@ _RECORD = "the control plane's record is stale or wrong, since the node itself i
 
 
 def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
-    placed = placement_of(view, profile)
+    return [*_unheard(view), *_judge(view, placement_of(view, profile))]
+
+
+def _unheard(view: RackView) -> list[Finding]:
+    """Nodes that did not tell all that is compared."""
+    asked = (commands.NVIDIA_SMI_XML, commands.IMEX_NODE_LIST, commands.IB_SYSFS)
+    missing = (
+        next((lost for command in asked if (lost := unusable(_ID, answer, command))), None)
+        for answer in view.answers.values()
+        if answer.results
+    )
+    return [one for one in missing if one is not None]
+
+
+def _judge(view: RackView, placed: Placement) -> list[Finding]:
     if not placed.subgroups:
         return [_nothing(view, "the control plane tells no interconnect subgroup of these nodes")]
     counts = Counter(placed.subgroups.values())

@@ -109,13 +109,18 @@ def imex_json(
     return json.dumps({"nodes": nodes, "timestamp": "12/2/2026 03:00:00.000", "status": status})
 
 
-def ib_sysfs(pkeys: Sequence[str] = ("0x8012", "0x7fff"), ports: int = 4, **changes: str) -> str:
-    """The listing of the InfiniBand ports, with an Ethernet function beside them."""
+def ib_sysfs(pkeys: Sequence[str] = ("0x8012", "0x7fff"), ports: int = 4, node: int = 1, **changes: str) -> str:
+    """The listing of the InfiniBand ports of the rack's n-th node, with an Ethernet function beside them.
+
+    Changes are of all ports; one of `gid` is that of gids/0.
+    """
     lines = []
     for index in range(ports):
         root = f"/sys/class/infiniband/mlx5_ib{index}"
         values = {"state": "4: ACTIVE", "phys_state": "5: LinkUp", "rate": "800 Gb/sec (4X XDR)"}
-        values |= {"link_layer": "InfiniBand", "lid": f"0x{index + 1:x}", "sm_lid": "0x1", **changes}
+        values |= {"link_layer": "InfiniBand", "lid": f"0x{16 * node + index:x}", "sm_lid": "0x1"}
+        values |= {"gids/0": f"fe80:0000:0000:0000:0015:5dff:fe{node:02x}:{index:04x}"}
+        values |= {{"gid": "gids/0"}.get(name, name): value for name, value in changes.items()}
         lines += [f"{root}/ports/1/{name}:{value}" for name, value in values.items()]
         lines += [f"{root}/ports/1/pkeys/{slot}:{key}" for slot, key in enumerate(pkeys)]
         lines += [f"{root}/fw_ver:40.45.1020", f"{root}/board_id:MT_0000001244"]
@@ -150,6 +155,36 @@ def identity(where: Node, addresses: str | None = None, **changes: str) -> str:
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
+def fabric_map(*, swap: bool = False, modules: str = "modules\n", driver: str = "", **ports: str) -> str:
+    """The listing `fabric-map`: rails 0 and 1 on socket 0. `swap`: the first and the last rail changed places.
+
+    Other arguments are whole lines of a port, "" for none: mlx5_ib2="port mlx5_ib2 ? ? ? ?".
+    """
+    places = [(f"{0x101 + index:04x}:00:00.0", index // 2) for index in range(4)]
+    if swap:
+        places[0], places[3] = places[3], places[0]
+    lines = []
+    for index, (pci, numa) in enumerate(places):
+        device = f"mlx5_ib{index}"
+        lines.append(ports.get(device, f"port {device} {pci} {numa} ib{index} 2"))
+    lines.append("port mlx5_an0 7870:00:02.0 0 enP30832s1 3")
+    lines += [f"gpu {bus}.0 {index // 2}" for index, bus in enumerate(BUSES)]
+    kind = driver or "NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.126.20  Release Build"
+    return "\n".join(line for line in [*lines, f"driver {kind}"] if line) + f"\n{modules}end\n"
+
+
+def port_changes(*changes: tuple[str, int, str], log: str | None = None) -> str:
+    """A kernel log with lines of ports: (device, seconds after 01:00, state); all are ACTIVE at second 9."""
+    lines = [(f"mlx5_ib{index}", 9, "ACTIVE") for index in range(4)] + list(changes)
+    text = QUIET_LOG if log is None else log
+    for device, after, state in lines:
+        hours, rest = divmod(3600 + after, 3600)
+        at = f"2026-12-02T{hours:02d}:{rest // 60:02d}:{rest % 60:02d}.000001+0000"
+        pci = f"{0x101 + int(device[-1]):04x}:00:00.0"
+        text += f"{at} host kernel: mlx5_core {pci} {device}: Port: 1 Link {state}\n"
+    return text
+
+
 QUIET_LOG = (
     "2026-12-02T01:00:00.000001+0000 host kernel: Booting Linux on physical CPU 0x0\n"
     "2026-12-02T01:00:05.000001+0000 host kernel: NVRM: loading NVIDIA UNIX Open Kernel Module\n"
@@ -182,13 +217,14 @@ def healthy(nodes: Sequence[Node]) -> dict[Node, dict[str, str | CommandResult]]
             "imex-domain": imex_json(hosts),
             "imex-node-list": listing,
             "fabric-manager": result("fabric-manager", "inactive\n", code=3),
-            "ib-sysfs": ib_sysfs(),
+            "ib-sysfs": ib_sysfs(node=number),
+            "fabric-map": fabric_map(),
             "kernel-log": QUIET_LOG,
             "ib-counters-after": counters(),
             "nvlink-errors-after": "",
             **healthy_host(),
         }
-        for one in nodes
+        for number, one in enumerate(nodes, 1)
     }
 
 
