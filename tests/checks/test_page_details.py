@@ -27,9 +27,12 @@ from tests.checks.finding_ids import Emitted, emitted
 ROOT = Path(ndctl.__file__).parent
 # Findings that no check of the catalogue makes: of nodes that are silent or missing, and of what tests leave behind.
 BESIDE = {"host.present", "host.reachable", "host.asked", "gpu.driver", "job.leftovers"}
+FIGURES_OF_SEVERAL = ("clock", "to-device", "to-host")  # Metric.detail of gpu.thermals and gpu.memcpy
 # What the reader of sources cannot follow, by file, and what it can be there.
 FOLLOWED_BY_HAND = {
-    ("gpu_figures.py", "f'{self.check}.{self.detail}-{word}'"): {"clock-slow", "clock-all-slow"},  # jobs/thermals
+    ("gpu_figures.py", "f'{self.check}.{self.detail}-{word}'"): {
+        f"{detail}-{word}" for detail in FIGURES_OF_SEVERAL for word in ("slow", "all-slow", "not-confirmed")
+    },
     ("nccl_blame.py", "f'{self.asked.check}.{word}'"): {"slow-node", "error-node", "hang-node", "fall-back-node"},
     ("judge_nccl_end.py", "f'{check}.{kind}'"): {
         "correctness", "cut", "gdr", "no-result", "rails", "ranks", "transport",
