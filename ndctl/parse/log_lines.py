@@ -20,6 +20,8 @@ _ISO = re.compile(
 )
 _SYSLOG = re.compile(r"(?P<stamp>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?)\s+(?P<rest>.*)$")
 _HOST_AND_UNIT = re.compile(r"^(?P<host>\S{1,80}) (?P<unit>[\w.@/-]{1,60}(?:\[\d{1,10}\])?): ?(?P<rest>.*)$")
+# `mlx5_core 0101:00:00.0 mlx5_ib0: …` of a log without hosts: a driver and its PCI device, no host and unit.
+_DRIVER_AND_DEVICE = re.compile(r"^[\w-]{1,40} [0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\b")
 _KMSG = re.compile(r"^(?P<prio>\d{1,5}),(?P<seq>\d{1,20}),(?P<stamp>\d{1,20}),[^;]{0,40};(?P<rest>.*)$")
 _LEAD = re.compile(r"^[\s>|*$#-]{0,12}(?:\w[\w.-]{0,40}: {1,4}(?=[\[<]))?")
 
@@ -71,7 +73,7 @@ def undress(line: str) -> LogLine:
 def _with_host(rest: str, stamp: str) -> LogLine:
     host = unit = ""
     named = _HOST_AND_UNIT.match(rest)
-    if named and not rest.startswith(("NVRM:", "[")):
+    if named and not rest.startswith(("NVRM:", "[")) and not _DRIVER_AND_DEVICE.match(rest):
         host, unit, rest = named["host"], named["unit"].partition("[")[0], named["rest"]
     inner = _BRACKET.match(rest)
     seconds = seconds_of(stamp)

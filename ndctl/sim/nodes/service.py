@@ -90,9 +90,7 @@ class ToolService:
         elif request.tool.endswith("_perf"):
             yield nccl.on_one_node(self._world, request.vm, request.tool, request.arguments, request.environment)
         elif request.tool in gemm.PROGRAMS:
-            yield await loads.run(
-                self._world, request.vm, request.tool, request.arguments, request.environment, reader
-            )
+            yield await loads.run(self._world, request.vm, request.tool, request.arguments, request.environment, reader)
         elif request.tool == "nvbandwidth":
             yield nvbandwidth.answer(self._world.node(request.vm), request.arguments, self._world.seed)
         elif request.tool.startswith("ib_"):
