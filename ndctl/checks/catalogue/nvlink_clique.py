@@ -23,7 +23,9 @@ def clique_of(gpu: Gpu) -> tuple[str, str] | None:
     if gpu.fabric is None:
         return None
     uuid, clique = (gpu.fabric.cluster_uuid or ""), gpu.fabric.clique_id
-    if clique is None or not uuid.replace("-", "").strip("0") or uuid.upper() == "N/A":
+    if not str("" if clique is None else clique).strip().isdigit():  # "N/A", "[Not Supported]"
+        return None
+    if not uuid.replace("-", "").strip("0") or uuid.upper() == "N/A":
         return None
     return uuid.lower(), str(clique)
 
