@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ndctl.checks.texts.gpu_memory import name_of
+from ndctl.checks.texts.gpu_finding import name_of
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
 from ndctl.parse.gpu_facts import Fabric, Gpu

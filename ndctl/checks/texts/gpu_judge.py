@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ndctl.checks.texts.gpu_fabric import fabric_findings, registered
-from ndctl.checks.texts.gpu_memory import memory_findings, name_of, sees_memory
+from ndctl.checks.texts.gpu_finding import name_of
+from ndctl.checks.texts.gpu_memory import memory_findings, sees_memory
+from ndctl.checks.texts.gpu_running import running_findings, sees_running
 from ndctl.checks.texts.gpu_state import sees_state, state_findings
 from ndctl.checks.texts.nvidia_troubles import trouble_findings
 from ndctl.model.findings import Finding
@@ -23,6 +25,7 @@ def gpu_findings(facts: Gpus, profile: Profile | None, also_seen: Sequence[str] 
     for gpu in facts.gpus:
         findings.extend(memory_findings(gpu, profile))
         findings.extend(state_findings(gpu, profile))
+        findings.extend(running_findings(gpu, profile))
     findings.extend(fabric_findings(facts.gpus, profile))
     if not facts.gpus:
         return findings or [_nothing("no GPU is in this text")]
@@ -63,7 +66,7 @@ def _seen(gpus: Sequence[Gpu]) -> list[str]:
     """What every GPU of the text shows of its health; an item that only some show is no ground for a pass."""
     seen: dict[str, int] = {}
     for gpu in gpus:
-        items = [*sees_memory(gpu), *sees_state(gpu)]
+        items = [*sees_memory(gpu), *sees_state(gpu), *sees_running(gpu)]
         if registered(gpu):
             items.append("NVLink fabric")
         for item in items:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ndctl.checks.texts.gpu_finding import about
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
 from ndctl.parse.gpu_facts import Gpu
@@ -10,37 +11,6 @@ from ndctl.profiles.schema import Profile
 _REMAP_CATEGORY = "Resource.Hpc.Unhealthy.HpcRowRemapFailure"
 _RETIRED_PAGES_LIMIT = 60  # NVIDIA Dynamic Page Retirement guide: return the board at this many
 _REMAP_LIMIT = 512  # NVIDIA A100 memory error management guide: uncorrectable remaps a board has room for
-
-
-def name_of(gpu: Gpu) -> str:
-    return f"GPU {gpu.index} ({gpu.pci})" if gpu.pci else f"GPU {gpu.index}"
-
-
-def _finding(
-    gpu: Gpu,
-    check: str,
-    status: Status,
-    message: str,
-    *,
-    value: int | str | bool | None = None,
-    expected: str = "",
-    source: str = "",
-    cause: str = "",
-    action: Action = Action.NONE,
-    category: str = "",
-) -> Finding:
-    return Finding(
-        check=check,
-        status=status,
-        subject=name_of(gpu),
-        value=value,
-        expected=expected,
-        source=source,
-        message=message,
-        cause=cause,
-        action=action,
-        health_category=category,
-    )
 
 
 def memory_findings(gpu: Gpu, profile: Profile | None) -> list[Finding]:
@@ -65,19 +35,20 @@ def _ecc_mode(gpu: Gpu, profile: Profile | None) -> list[Finding]:
     findings = []
     if current and pending and current.lower() != pending.lower():
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.ecc-mode-pending",
                 Status.WARN,
                 f"ECC is {current.lower()} now and {pending.lower()} after the next reset",
                 value=pending,
                 expected=current,
+                cause="switched by someone, and not reset since",
                 action=Action.RESET_GPU,
             )
         )
     if profile and profile.gpu.ecc.value and current and current.lower() == "disabled":
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.ecc-mode",
                 Status.FAIL,
@@ -85,6 +56,7 @@ def _ecc_mode(gpu: Gpu, profile: Profile | None) -> list[Finding]:
                 value=current,
                 expected="Enabled",
                 source=profile.gpu.ecc.origin,
+                cause="switched off by someone, or by another image",
                 action=Action.RESET_GPU,
             )
         )
@@ -96,7 +68,7 @@ def _ecc(gpu: Gpu) -> list[Finding]:
     now, ever = gpu.ecc.volatile.uncorrectable, gpu.ecc.aggregate.uncorrectable
     if now:
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.ecc-uncorrectable",
                 Status.FAIL,
@@ -110,7 +82,7 @@ def _ecc(gpu: Gpu) -> list[Finding]:
         )
     elif ever:
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.ecc-uncorrectable-ever",
                 Status.WARN,
@@ -123,7 +95,7 @@ def _ecc(gpu: Gpu) -> list[Finding]:
         )
     if gpu.ecc.sram_threshold_exceeded:
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.sram-threshold",
                 Status.FAIL,
@@ -142,18 +114,28 @@ def _repairs(gpu: Gpu) -> list[Finding]:
     if gpu.ecc.unrepairable_memory:
         message = "memory that cannot be repaired: the board is to be replaced"
         findings.append(
-            _finding(gpu, "gpu.unrepairable-memory", Status.FAIL, message, value=True, action=Action.REPLACE_AND_REPORT)
+            about(
+                gpu,
+                "gpu.unrepairable-memory",
+                Status.FAIL,
+                message,
+                value=True,
+                expected="No",
+                cause="memory fault",
+                action=Action.REPLACE_AND_REPORT,
+            )
         )
     for what, pending in (("channel", gpu.ecc.channel_repair_pending), ("TPC", gpu.ecc.tpc_repair_pending)):
         if pending:
             findings.append(
-                _finding(
+                about(
                     gpu,
                     f"gpu.{what.lower()}-repair-pending",
                     Status.FAIL,
                     f"a {what} repair waits for a reboot",
                     value=True,
                     expected="No",
+                    cause="a fault that the GPU found and mends when it starts anew",
                     action=Action.REBOOT,
                 )
             )
@@ -166,7 +148,7 @@ def _retired(gpu: Gpu) -> list[Finding]:
     findings = []
     if pages.pending:
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.retirement-pending",
                 Status.FAIL,
@@ -179,7 +161,7 @@ def _retired(gpu: Gpu) -> list[Finding]:
         )
     if total >= _RETIRED_PAGES_LIMIT:
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.retired-pages",
                 Status.FAIL,
@@ -194,7 +176,7 @@ def _retired(gpu: Gpu) -> list[Finding]:
     elif total and not pages.pending:
         message = f"{total} retired pages ({pages.single_bit} single bit, {pages.double_bit} double bit), none pending"
         findings.append(
-            _finding(gpu, "gpu.retired-pages", Status.WARN, message, value=total, expected="0", action=Action.WATCH)
+            about(gpu, "gpu.retired-pages", Status.WARN, message, value=total, expected="0", action=Action.WATCH)
         )
     return findings
 
@@ -204,7 +186,7 @@ def _remapped(gpu: Gpu) -> list[Finding]:
     findings = []
     if rows.failure:
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.remap-failure",
                 Status.FAIL,
@@ -218,7 +200,7 @@ def _remapped(gpu: Gpu) -> list[Finding]:
         )
     if rows.pending:
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.remap-pending",
                 Status.FAIL,
@@ -232,7 +214,7 @@ def _remapped(gpu: Gpu) -> list[Finding]:
         )
     if rows.uncorrectable and rows.uncorrectable > _REMAP_LIMIT:
         findings.append(
-            _finding(
+            about(
                 gpu,
                 "gpu.remapped-rows",
                 Status.FAIL,
@@ -240,6 +222,7 @@ def _remapped(gpu: Gpu) -> list[Finding]:
                 value=rows.uncorrectable,
                 expected=f"at most {_REMAP_LIMIT}",
                 source="NVIDIA GPU memory error management, 2026-12-02",
+                cause="worn memory",
                 action=Action.REPLACE_AND_REPORT,
                 category=_REMAP_CATEGORY,
             )
@@ -247,19 +230,28 @@ def _remapped(gpu: Gpu) -> list[Finding]:
     elif rows.uncorrectable and not rows.pending:
         message = f"{rows.uncorrectable} rows were remapped for uncorrectable errors; repaired, and worth watching"
         findings.append(
-            _finding(gpu, "gpu.remapped-rows", Status.WARN, message, value=rows.uncorrectable, action=Action.WATCH)
+            about(gpu, "gpu.remapped-rows", Status.WARN, message, value=rows.uncorrectable, action=Action.WATCH)
         )
-    spent = rows.histogram.get("none", 0)
-    if spent:
-        findings.append(
-            _finding(
-                gpu,
-                "gpu.remap-spares",
-                Status.WARN,
-                f"{spent} memory banks have no spare row left: the next error there cannot be repaired",
-                value=spent,
-                expected="0",
-                action=Action.WATCH,
-            )
+    return [*findings, *_spares(gpu)]
+
+
+def _spares(gpu: Gpu) -> list[Finding]:
+    """Banks that run out of spare rows: none left is the last warning, few left an early one."""
+    spent, few = (gpu.remapped_rows.histogram.get(bank, 0) for bank in ("none", "low"))
+    if not spent and not few:
+        return []
+    return [
+        about(
+            gpu,
+            "gpu.remap-spares",
+            Status.WARN,
+            f"{spent} memory banks have no spare row left: the next error there cannot be repaired"
+            if spent
+            else f"{few} memory banks have few spare rows left",
+            value=spent or few,
+            unit="banks",
+            expected="0",
+            cause="worn memory: rows were remapped there before",
+            action=Action.WATCH,
         )
-    return findings
+    ]

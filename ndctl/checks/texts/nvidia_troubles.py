@@ -102,6 +102,9 @@ _MEANING: dict[str, tuple[Status, str, str, str, Action, str]] = {
 }
 
 
+_SAYS_IT_ALL = ("inforom-corrupt", "gpu-requires-reset")  # sentences that hold no more than their meaning here
+
+
 def trouble_findings(found: Iterable[Trouble]) -> Sequence[Finding]:
     """One finding for each failure sentence."""
     findings = []
@@ -112,7 +115,7 @@ def trouble_findings(found: Iterable[Trouble]) -> Sequence[Finding]:
                 check=f"gpu.{trouble.kind}",
                 status=status,
                 subject=f"GPU {trouble.pci}" if trouble.pci else subject,
-                message=f"{message}: “{trouble.text}”",
+                message=message if trouble.kind in _SAYS_IT_ALL else f"{message}: “{trouble.text}”",
                 cause=cause,
                 action=action,
                 health_category=category,
