@@ -53,6 +53,7 @@ PHYSICAL_HOST = Command("physical-host", _PHYSICAL_HOST, timeout_s=15, cap_bytes
 IB_COUNTERS_BEFORE = Command("ib-counters-before", _COUNTERS, timeout_s=20, cap_bytes=400_000, order=-10)
 NVLINK_ERRORS_BEFORE = Command("nvlink-errors-before", "nvidia-smi nvlink -e", timeout_s=20, order=-10, tool=_SMI)
 NVIDIA_SMI_XML = Command("nvidia-smi-xml", "nvidia-smi -q -x", timeout_s=30, cap_bytes=2_000_000, tool=_SMI)
+C2C_STATUS = Command("c2c-status", "nvidia-smi c2c --status", timeout_s=20, cap_bytes=100_000, tool=_SMI)
 GPU_PCI = Command("gpu-pci", _PCI_SCAN, timeout_s=15, cap_bytes=20_000)
 GPU_DEVICE_FILES = Command(
     "gpu-device-files",
@@ -86,5 +87,19 @@ KERNEL_LOG = Command(
     root=True,
 )
 IB_COUNTERS_AFTER = Command("ib-counters-after", _COUNTERS, timeout_s=20, cap_bytes=400_000, order=10)
+GPU_SLOWDOWNS_AFTER = Command(
+    # The first reading is in `nvidia-smi -q -x`.
+    "gpu-slowdowns-after",
+    "nvidia-smi --query-gpu=index,pci.bus_id,"
+    + ",".join(
+        f"clocks_event_reasons_counters.{reason}"
+        for reason in ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+    )
+    + " --format=csv",
+    timeout_s=20,
+    cap_bytes=20_000,
+    order=10,
+    tool=_SMI,
+)
 NVLINK_ERRORS_AFTER = Command("nvlink-errors-after", "nvidia-smi nvlink -e", timeout_s=20, order=10, tool=_SMI)
 FABRIC_MAP = Command("fabric-map", _FABRIC_MAP, timeout_s=15, cap_bytes=40_000)

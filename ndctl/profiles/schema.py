@@ -81,6 +81,10 @@ class Gpu(Strict):
     device_to_host_gb_per_s: Known[float] | None = None  # over C2C or PCIe, per GPU
     host_to_device_gb_per_s: Known[float] | None = None  # the same link, the other way
     hbm_limit_c: Known[float] | None = None  # at or above it memory throttles
+    limit_c: Known[float] | None = None  # GPU temperature at which it has no margin left (T.Limit 0)
+    pcie_lanes: Known[int] | None = None  # fewest lanes that are right
+    c2c_links: Known[int] | None = None  # chip-to-chip links of a GPU to its CPU; None: it has none
+    c2c_link_gb_per_s: Known[float] | None = None  # of one such link as `nvidia-smi c2c --status` prints it
     power_limit_w: Known[tuple[float, float]] | None = None  # lowest and highest enforced limit that is right
 
 
