@@ -169,10 +169,14 @@ RULES: tuple[Rule, ...] = (
     # Of what gave no answer each check that needed it says so; the one whose own it is says it for all.
     Rule(
         ("infiniband.ports", "infiniband.rails", "nvlink.imex-list", "nvlink.clique"),
-        ("nvlink.subgroup", *(f"infiniband.{word}" for word in ("addresses", "capabilities", "gpudirect", "flaps"))),
+        (
+            "nvlink.subgroup",
+            *(f"infiniband.{word}" for word in ("addresses", "capabilities", "gpudirect", "flaps", "adapters")),
+        ),
         _silent_there,
         _FAIL_OR_UNKNOWN,
     ),
+    Rule(("infiniband.adapters",), ("infiniband.ports", "infiniband.flaps", "infiniband.counters"), _same_part),
     # A link that comes and goes leaves its marks in the counters and on the rail's measurements.
     Rule(("infiniband.flaps",), ("infiniband.counters", "infiniband.write-bw"), _same_rail, (Status.FAIL, Status.WARN)),
     Rule(("infiniband.addresses",), ("infiniband.write-bw",), _same_rail),

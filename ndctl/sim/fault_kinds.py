@@ -404,6 +404,15 @@ _KINDS = (
         defaults={"port": "mlx5_ib2", "times": 4},
     ),
     Kind(
+        "adapter-unhealthy",
+        "node",
+        "an InfiniBand adapter's firmware has reported a failure",
+        {"node": _NODE, "port": _PORT},
+        "the kernel log has mlx5_core's 'device's health compromised' with that adapter's PCI address.",
+        "{node} {port}",
+        defaults={"port": "mlx5_ib1"},
+    ),
+    Kind(
         "port-narrow",
         "node",
         "an InfiniBand port runs on two of its four lanes",

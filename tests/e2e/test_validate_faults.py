@@ -87,6 +87,12 @@ CASES = [
     ("port-narrow", {"node": "rack01-n07"}, Verdict.REJECTED, {("infiniband.ports.port-width", "rack01-n07")}),
     ("port-flaps", {"node": "rack01-n03"}, Verdict.REJECTED, {("infiniband.flaps", "rack01-n03")}),
     ("port-flaps", {"node": "rack01-n03", "times": 2}, Verdict.DEGRADED, {("infiniband.flaps.lost", "rack01-n03")}),
+    (
+        "adapter-unhealthy",
+        {"node": "rack01-n03"},
+        Verdict.REJECTED,
+        {("infiniband.adapters.mlx5-health", "rack01-n03")},
+    ),
     ("lid-zero", {"node": "rack01-n03"}, Verdict.REJECTED, {("infiniband.addresses.no-lid", "rack01-n03")}),
     ("counter-pegged", {"node": "rack01-n03"}, Verdict.INCOMPLETE, {("infiniband.counters.pegged", "rack01-n03")}),
     ("rail-map-differs", {"node": "rack01-n03"}, Verdict.DEGRADED, {("infiniband.rails.differs", "rack01-n03")}),
@@ -141,6 +147,31 @@ def test_a_hung_driver_costs_one_node_and_is_unknown(lab: Lab) -> None:
     assert standing(run)[0].status is Status.UNKNOWN
     assert run.racks[0].verdict is Verdict.INCOMPLETE
     assert len(run.racks[0].usable_nodes) == 17
+
+
+def test_a_rack_that_still_starts_is_waited_for(lab: Lab) -> None:
+    lab.faults.add("fabric-settling", node="rack01-n06")
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            lab.faults.clear()
+
+    lab.sync()
+    run = validate_inventories(Request(paths=(lab.inventory,), level=Level.QUICK), sleep=sleep)
+    assert len(slept) == 2 and standing(run) == []
+    assert run.racks[0].verdict is Verdict.ACCEPTED
+
+
+def test_counters_that_stand_still_under_ib_write_bw_are_unknown(lab: Lab) -> None:
+    lab.faults.add("counters-frozen", node="rack01-n03", port="mlx5_ib2")
+    assert ask(lab).racks[0].verdict is Verdict.ACCEPTED, "at rest nobody can tell"
+    run = ask(lab, Level.STANDARD, frozenset({Group.INFINIBAND}))
+    assert {(f.check, f.node, f.subject, f.status) for f in standing(run)} == {
+        ("infiniband.counters.not-observable", "rack01-n03", "mlx5_ib2", Status.UNKNOWN)
+    }
+    assert run.racks[0].verdict is Verdict.INCOMPLETE
 
 
 def test_gpus_in_use_keep_active_tests_away_from_their_node(lab: Lab) -> None:

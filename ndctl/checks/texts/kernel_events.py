@@ -91,7 +91,7 @@ MEANINGS: dict[str, _Meaning] = {
         "the adapter's firmware reports a failure",
         "adapter firmware or hardware",
         Action.REPLACE_AND_REPORT,
-        "Resource.Hpc.Unhealthy.InfiniBand",
+        "Resource.Hpc.Unhealthy.HpcGenericFailure",
     ),
     "mlx5-cable": _Meaning(_F, "adapter", "cable or transceiver trouble", "cable or transceiver", Action.INVESTIGATE),
     "mlx5-temperature": _Meaning(_W, "adapter", "the adapter is hot", "cooling", Action.INVESTIGATE),

@@ -114,7 +114,7 @@ def _flaps(facts: KernelLog) -> list[Finding]:
                 message=f"the link of {device} went down{f' {len(flaps)} times' if len(flaps) > 1 else ''}{when}",
                 cause="cable, transceiver or switch port; or someone took it down",
                 action=Action.INVESTIGATE if often else Action.WATCH,
-                health_category="Resource.Hpc.Unhealthy.InfiniBand" if often else "",
+                health_category="Resource.Hpc.Unhealthy.IBPortFlapping" if often else "",
             )
         )
     return findings

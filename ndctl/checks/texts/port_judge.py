@@ -12,7 +12,9 @@ from ndctl.model.status import Action, Status
 from ndctl.parse.ports import Port, Ports
 from ndctl.profiles.schema import Profile
 
-_CATEGORY = "Resource.Hpc.Unhealthy.InfiniBand"
+_DOWN = "Resource.Hpc.Unhealthy.IBPortDown"
+_SLOW = "Resource.Hpc.Unhealthy.IBPerformance"
+_MISSING = "Resource.Hpc.Unhealthy.MissingIB"
 # Mellanox parts that only speak Ethernet (ConnectX-4/5/6 Lx and Dx); a dark port of theirs is no InfiniBand fault.
 _ETHERNET_ONLY = {"MT4117", "MT4125", "MT4127", "4117", "4125", "4127"}
 # Azure's accelerated networking gives each VM an Ethernet function of this name.
@@ -134,7 +136,7 @@ def _port_finding(check: str, status: Status, port: Port, message: str, cause: s
         message=message,
         cause=cause,
         action=Action.INVESTIGATE,
-        health_category=_CATEGORY if status is Status.FAIL else "",
+        health_category=_DOWN if status is Status.FAIL else "",
     )
 
 
@@ -181,7 +183,7 @@ def _slow(port: Port, expected: float, source: str, status: Status) -> Finding:
         message=f"{port.rate_gbps:g} Gb/s, not {expected:g}",
         cause="link trained at lower speed or on fewer lanes; or another kind of adapter",
         action=Action.INVESTIGATE,
-        health_category=_CATEGORY if status is Status.FAIL else "",
+        health_category=_SLOW if status is Status.FAIL else "",
     )
 
 
@@ -220,7 +222,7 @@ def _count(facts: Ports, fabric: list[Port], profile: Profile) -> list[Finding]:
             + (f" ({'; '.join(facts.problems[:1]) or 'link layer not given'})" if cut and not more else ""),
             cause="" if more else "adapter missing, its port is not InfiniBand, or only a part was pasted",
             action=Action.NONE if more or cut else Action.INVESTIGATE,
-            health_category="" if more or cut else _CATEGORY,
+            health_category="" if more or cut else _MISSING,
         )
     ]
 

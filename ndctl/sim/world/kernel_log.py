@@ -95,6 +95,11 @@ def fault_lines(fault: Fault, view: NodeView) -> Iterator[LogLine]:
         case "port-down":
             port = next((port for port in view.ports if port.device == fault["port"]), view.ports[0])
             yield LogLine(at, port_line(port, "DOWN"))
+        case "adapter-unhealthy":
+            port = next((port for port in view.ports if port.device == fault["port"]), view.ports[0])
+            yield LogLine(
+                at, f"mlx5_core {port.pci}: poll_health:1091:(pid 0): device's health compromised - reached miss count"
+            )
         case "port-flaps":
             port = next((port for port in view.ports if port.device == fault["port"]), view.ports[0])
             for number in range(int(fault["times"])):
