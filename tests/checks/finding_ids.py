@@ -84,12 +84,29 @@ class _Module:
                 for target, value in zip(one.targets[0].elts, one.value.elts, strict=False)
                 if isinstance(target, ast.Name) and target.id == node.id
             ]  # fmt: skip
-            if given or paired:
-                return _union(self.values(one, steps) for one in (*given, *paired))
+            looped = [
+                value for one in ast.walk(function) if isinstance(one, ast.For) for value in self._rows(one, node.id)
+            ]
+            if given or paired or looped:
+                return _union(self.values(one, steps) for one in (*given, *paired, *looped))
             if node.id in [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]:
                 return self._arguments(function, node.id, steps)
         constant = self._constant(node.id)
         return self.values(constant, steps) if constant is not None else None
+
+    def _rows(self, loop: ast.For, name: str) -> list[ast.expr]:
+        """What a loop over a literal table gives this name in each row."""
+        table = self._constant(loop.iter.id) if isinstance(loop.iter, ast.Name) else loop.iter
+        if not isinstance(table, (ast.Tuple, ast.List)):
+            return []
+        if isinstance(loop.target, ast.Name):
+            return list(table.elts) if loop.target.id == name else []
+        if not isinstance(loop.target, ast.Tuple):
+            return []
+        places = [at for at, one in enumerate(loop.target.elts) if isinstance(one, ast.Name) and one.id == name]
+        return [
+            row.elts[at] for at in places for row in table.elts if isinstance(row, ast.Tuple) and at < len(row.elts)
+        ]
 
     def _arguments(self, function: ast.FunctionDef, name: str, steps: int) -> set[str] | None:
         """What callers in this module hand over; None where nobody here calls it."""
@@ -131,17 +148,18 @@ def emitted(source: Path, also: frozenset[str] = frozenset()) -> Emitted:
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.JoinedStr) or not _is_id(node, module):
             continue
-        tail = node.values[2:] if len(node.values) > 1 else []
-        text = "".join(str(one.value) for one in node.values[1:] if isinstance(one, ast.Constant))
-        if not tail:
-            suffixes.add(text.removeprefix("."))
-            continue
-        last = tail[0]
-        known = module.values(last.value) if isinstance(last, ast.FormattedValue) and text == "." else None
-        if known is None:
-            opaque.append(ast.unparse(node))
+        built = {""}
+        for part in node.values[1:]:
+            if isinstance(part, ast.Constant):
+                several: set[str] | None = {str(part.value)}
+            else:
+                several = module.values(part.value) if isinstance(part, ast.FormattedValue) else None
+            if several is None:
+                opaque.append(ast.unparse(node))
+                break
+            built = {before + one for before in built for one in several}
         else:
-            suffixes |= known
+            suffixes |= {one.removeprefix(".") for one in built}
     return Emitted(frozenset(one for one in suffixes if _SUFFIX.match(one)), tuple(sorted(set(opaque))))
 
 
