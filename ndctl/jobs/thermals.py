@@ -114,7 +114,7 @@ def clock_metric() -> Metric:
         limits=None,
         cause="heat, power or a setting that holds this GPU's clock down",
         action=Action.INVESTIGATE,
-        category=CATEGORY,
+        category="",  # without heat it is no thermal report
         detail="clock",
     )
 
