@@ -57,7 +57,7 @@ def parse(text: str, stderr: str = "") -> Ubergemm:
     errors: list[str] = []
     problems: list[str] = []
     started, columns = False, 0
-    if re.search(r"[:=,]\s*[-+\w.]*$", text[-60:]):
+    if re.search(r"[:=,][ \t]*[-+\w.]*\Z", text[-60:]):
         # Without a line end the last number may be cut: 1.79 of 1.79e+06.
         text = text.rpartition("\n")[0]
         problems.append("the last line is cut off")
