@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
@@ -50,11 +51,31 @@ def judge(
     ] = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="How the answer is printed.")] = Format.TEXT,
     list_tools: Annotated[bool, typer.Option("--list", help="List the tools whose output can be judged.")] = False,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle",
+            metavar="DIR",
+            help="Judge racks from a folder: one that `ndctl report RUN --bundle DIR` wrote, or one with a folder for "
+            "each node and in it a text for each command (nvidia-smi-xml.txt), then with --profile.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Judge a pasted tool output with no cluster: facts, findings, status.
+    """Judge a pasted tool output with no cluster: facts, findings, status. Or a bundle of whole racks.
 
-    Exit status: 0 pass or warn, 7 a fault is shown, 8 there is no usable result in the text.
+    Exit status: 0 pass or warn, 7 a fault is shown, 8 there is no usable result in the text. Of a bundle: 0 every rack
+    accepted or degraded, 7 a rack is rejected, 8 a rack is incomplete.
     """
+    if bundle is not None:
+        if tool is not None or file is not None or list_tools:
+            raise NdctlError(
+                "judge.usage",
+                "--bundle takes no TOOL and FILE",
+                hint="ndctl judge --bundle DIR [--profile NAME]",
+                exit_code=ExitCode.USAGE,
+            )
+        raise typer.Exit(_judge_bundle(bundle, profile, output))
     from ndctl.checks.judge import find, judge_bytes, judges
     from ndctl.cli.output import emit, show_judgement
 
@@ -84,6 +105,19 @@ def judge(
     else:
         show_judgement(judgement)
     raise typer.Exit(int(EXIT_OF[judgement.status]))
+
+
+def _judge_bundle(folder: Path, profile: str | None, output: Format) -> int:
+    from ndctl.cli.bundles import judged
+    from ndctl.cli.output import emit, show_run
+    from ndctl.report.json_text import run_json
+
+    run, code = judged(folder, profile)
+    if output is Format.JSON:
+        emit(run_json(run))
+    else:
+        show_run(run)
+    return code
 
 
 def read(file: str) -> bytes:

@@ -80,6 +80,15 @@ def report(
             show_default=False,
         ),
     ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle",
+            metavar="DIR",
+            help="Write the run with all its texts into an empty folder, to hand on; ndctl judge --bundle judges it.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show a recorded validation again, exactly as it was judged.
 
@@ -93,6 +102,11 @@ def report(
     with Store(record, create=False) as store:
         if raw is not None:
             _print_raw(store, store.resolve(run), raw)
+            return
+        if bundle is not None:
+            from ndctl.cli.bundles import write
+
+            write(store, run, bundle)
             return
         kept = store.load(run)
     if output is Format.JSON:
