@@ -43,7 +43,7 @@ def explain(word: str, profile: Profile, titles: Mapping[str, str] | None = None
     """
     asked = word.strip()
     number = _XID.fullmatch(asked)
-    if number:
+    if number and (int(number[1]) in xids.XIDS or "." not in asked):
         return _xid(int(number[1]))
     found = page_of(asked.casefold()) or page_by_detail(asked.casefold())
     if found is not None:
@@ -90,7 +90,7 @@ def _check(page: Page, suffix: str, profile: Profile, titles: Mapping[str, str])
     detail = page.details.get(suffix, "")
     source = "; ".join(dict.fromkeys((*limit.sources, *(() if page.source == "the profile" else (page.source,)))))
     facts = {
-        "not known": f"'{suffix}' is none of its findings" if suffix and not detail else "",
+        "not known": _not_known(suffix) if suffix and not detail else "",
         "its check": page.means if detail else "",
         "what it says": titles.get(page.check, ""),
         "measured": page.measured,
@@ -106,6 +106,13 @@ def _check(page: Page, suffix: str, profile: Profile, titles: Mapping[str, str])
         {name: text for name, text in facts.items() if text},
         {"do": page.do, "false alarms": page.false_alarms, "other findings" if detail else "its findings": others},
     )
+
+
+def _not_known(suffix: str) -> str:
+    """A finding that is not told: a newer driver's XID, or a word that somebody mistyped."""
+    if suffix.isdigit():
+        return f"XID {suffix} is in no catalogue that ndctl knows ({xids.SOURCE})"
+    return f"'{suffix}' is none of its findings"
 
 
 def _xid(number: int) -> Explanation:

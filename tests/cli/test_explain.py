@@ -57,6 +57,12 @@ def test_a_word_that_is_none_of_a_checks_findings_says_so(ndctl: Callable[..., S
     assert said.code == 0 and said.out.startswith("host.clock ") and "'ofset' is none of its findings" in said.out
 
 
+def test_the_finding_of_an_xid_that_no_catalogue_has_leads_to_its_check(ndctl: Callable[..., Said]) -> None:
+    said = ndctl("explain", "gpu.xid.999")
+    assert said.code == 0 and said.out.startswith("gpu.xid ")
+    assert "XID 999 is in no catalogue that ndctl knows" in said.out
+
+
 @pytest.mark.parametrize(
     ("xid", "alone", "action"),
     [("79", "a fault", "replace-and-report"), ("13", "told, no fault", "none"), ("63", "a warning", "watch"),
