@@ -56,6 +56,11 @@ def test_a_healthy_rack_is_accepted(lab: Lab) -> None:
 
 
 CASES = [
+    ("gpu-hot", {"node": "rack01-n06", "gpu": 1}, Verdict.DEGRADED, {("gpu.temperature.hotter", "rack01-n06")}),
+    ("gpu-throttled", {"node": "rack01-n06"}, Verdict.DEGRADED, {("gpu.clocks.slowed-for-a-while", "rack01-n06")}),
+    ("power-limit-differs", {"node": "rack01-n06"}, Verdict.DEGRADED, {("gpu.power.differs", "rack01-n06")}),
+    ("c2c-link-down", {"node": "rack01-n06"}, Verdict.REJECTED, {("gpu.c2c.link-down", "rack01-n06")}),
+    ("pcie-narrow", {"node": "rack01-n06"}, Verdict.DEGRADED, {("gpu.links.pcie-width", "rack01-n06")}),
     ("gpu-missing", {"node": "rack01-n04", "gpu": 1}, Verdict.REJECTED, {("gpu.count", "rack01-n04")}),
     (
         "nvlink-down",

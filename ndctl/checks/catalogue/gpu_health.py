@@ -14,8 +14,17 @@ from ndctl.parse.gpu_facts import Gpu
 from ndctl.profiles.schema import Profile
 
 _ID = "gpu.health"
-# Counting GPUs and the fabric have checks of their own.
-_ELSEWHERE = ("gpu.count", "fabric.")
+# What has a check of its own: counting, the fabric, the model, and how a GPU runs.
+_ELSEWHERE = (
+    "gpu.count",
+    "fabric.",
+    "gpu.model",
+    "gpu.clocks-slowed",
+    "gpu.temperature",
+    "gpu.memory-temperature",
+    "gpu.pcie-width",
+    "gpu.power-limit",
+)
 _judge_text = node_judge(
     _ID, JUDGE, commands.NVIDIA_SMI_XML, keep=lambda finding: not finding.check.startswith(_ELSEWHERE)
 )

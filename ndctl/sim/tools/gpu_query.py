@@ -27,7 +27,7 @@ _MOVES: dict[str, tuple[str, Callable[[load.Now], object]]] = {
     "clocks_throttle_reasons.active": ("", lambda now: f"0x{now.reasons:016x}"),
 }
 _COUNTERS = "clocks_event_reasons_counters."
-_REASONS = ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+_REASONS = ("sw_power_cap", "sync_boost", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 
 
 def _yes(value: bool) -> str:
@@ -94,11 +94,10 @@ _GPU: dict[str, Field] = {
     "clocks.mem": ("MHz", lambda g, v: 3996),
     "pcie.link.gen.current": ("", lambda g, v: 6 if v.shape.arm else 5),
     "pcie.link.gen.max": ("", lambda g, v: 6 if v.shape.arm else 5),
-    "pcie.link.width.current": ("", lambda g, v: 16),
+    "pcie.link.width.current": ("", lambda g, v: g.pcie_lanes),
     "pcie.link.width.max": ("", lambda g, v: 16),
 }
-for _reason in _REASONS:
-    _GPU[_COUNTERS + _reason] = ("us", lambda g, v, reason=_reason: g.slowed_us.get(reason, 0))  # type: ignore[misc]
+_COUNTED = {_COUNTERS + reason: reason for reason in _REASONS}
 _REMAPPED = {
     name: field
     for name, field in _GPU.items()
@@ -138,7 +137,7 @@ def answer(query: str, fields: str, style: str, gpus: list[Gpu], view: NodeView,
         if query == "query-compute-apps"
         else _REMAPPED
         if query == "query-remapped-rows"
-        else (*_GPU, *_MOVES, "timestamp")
+        else (*_GPU, *_MOVES, *_COUNTED, "timestamp")
     )
     for name in names:
         if name not in known:
@@ -149,7 +148,7 @@ def answer(query: str, fields: str, style: str, gpus: list[Gpu], view: NodeView,
     if query == "query-compute-apps":
         rows, units = _apps(names, gpus, view, now)
     else:
-        units = [_MOVES[name][0] if name in _MOVES else _GPU[name][0] if name in _GPU else "" for name in names]
+        units = [_unit(name) for name in names]
         rows = [[_cell(name, gpu, view, now) for name in names] for gpu in gpus]
     lines = [", ".join(v if plain or not u else f"{v} {u}" for v, u in zip(row, units, strict=True)) for row in rows]
     if "noheader" not in styles:
@@ -159,9 +158,17 @@ def answer(query: str, fields: str, style: str, gpus: list[Gpu], view: NodeView,
     return Answer("".join(line + "\n" for line in lines), keep=not moves)
 
 
+def _unit(name: str) -> str:
+    if name in _COUNTED:
+        return "us"
+    return _MOVES[name][0] if name in _MOVES else _GPU[name][0] if name in _GPU else ""
+
+
 def _cell(name: str, gpu: Gpu, view: NodeView, now: float) -> str:
     if name == "timestamp":
         return _stamp(now)
+    if name in _COUNTED:
+        return str(load.slowed(gpu, _COUNTED[name], now - view.booted))
     return str(_MOVES[name][1](load.state(gpu, now)) if name in _MOVES else _GPU[name][1](gpu, view))
 
 

@@ -1,52 +1,24 @@
 """The full GPU report of `nvidia-smi -q`: one tree, printed as text by its labels and as XML by its tags.
 
-Labels, tags and their order are those of drivers 575 and 580 on real nodes.
+Labels, tags and their order are those of driver 580 on a GB300 node, without its hundreds of supported clocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ndctl.sim.tools.gpu_report_health import fabric, memory_and_errors, power_and_clocks
+from ndctl.sim.tools.report_tree import NA, Entry, all_of, block
+from ndctl.sim.world import load
 from ndctl.sim.world.parts import Gpu
 from ndctl.sim.world.view import DRIVER_VERSION, NodeView
 
-NA = "N/A"
 DEPRECATED = "Requested functionality has been deprecated"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A line of the report, or a block when it has children. `text_only`/`xml_only` mark what one form lacks."""
-
-    label: str
-    tag: str
-    value: str = ""
-    children: tuple[Entry, ...] = ()
-
-
-def _block(label: str, tag: str, *children: tuple[str, str, object] | Entry) -> Entry:
-    return Entry(label, tag, "", tuple(c if isinstance(c, Entry) else Entry(c[0], c[1], str(c[2])) for c in children))
-
-
-def _all(label: str, tag: str, value: str, *pairs: tuple[str, str]) -> Entry:
-    return _block(label, tag, *((name, child, value) for name, child in pairs))
-
-
-def _yes(value: bool) -> str:
-    return "Yes" if value else "No"
-
-
-_ECC = (
-    ("SRAM Correctable", "sram_correctable"),
-    ("SRAM Uncorrectable Parity", "sram_uncorrectable_parity"),
-    ("SRAM Uncorrectable SEC-DED", "sram_uncorrectable_secded"),
-    ("DRAM Correctable", "dram_correctable"),
-)
-
-
-def gpu_entries(gpu: Gpu, view: NodeView) -> Iterator[Entry]:
+def gpu_entries(gpu: Gpu, view: NodeView, now: float) -> Iterator[Entry]:
     """The blocks of one GPU in the order the driver prints them."""
+    pdi = "0x" + gpu.uuid.removeprefix("GPU-").replace("-", "")[:16]
     yield Entry("Product Name", "product_name", gpu.name)
     yield Entry("Product Brand", "product_brand", "NVIDIA")
     yield Entry("Product Architecture", "product_architecture", "Blackwell" if view.shape.arm else "Hopper")
@@ -55,12 +27,14 @@ def gpu_entries(gpu: Gpu, view: NodeView) -> Iterator[Entry]:
     yield Entry("Display Active", "display_active", "Disabled")
     yield Entry("Persistence Mode", "persistence_mode", "Enabled")
     yield Entry("Addressing Mode", "addressing_mode", "ATS" if view.shape.arm else "None")
-    yield _block("MIG Mode", "mig_mode", ("Current", "current_mig", "Disabled"), ("Pending", "pending_mig", "Disabled"))
+    yield block("MIG Mode", "mig_mode", ("Current", "current_mig", "Disabled"), ("Pending", "pending_mig", "Disabled"))
+    yield Entry("MIG Devices", "mig_devices", "None", only="xml")
     yield Entry("Accounting Mode", "accounting_mode", "Disabled")
     yield Entry("Accounting Mode Buffer Size", "accounting_mode_buffer_size", "4000")
-    yield _block("Driver Model", "driver_model", ("Current", "current_dm", NA), ("Pending", "pending_dm", NA))
+    yield block("Driver Model", "driver_model", ("Current", "current_dm", NA), ("Pending", "pending_dm", NA))
     yield Entry("Serial Number", "serial", gpu.serial)
     yield Entry("GPU UUID", "uuid", gpu.uuid)
+    yield Entry("GPU PDI", "pdi", pdi)
     yield Entry("Minor Number", "minor_number", str(gpu.index))
     yield Entry("VBIOS Version", "vbios_version", "97.10.4A.00.05")
     yield Entry("MultiGPU Board", "multigpu_board", "No")
@@ -68,7 +42,7 @@ def gpu_entries(gpu: Gpu, view: NodeView) -> Iterator[Entry]:
     yield Entry("Board Part Number", "board_part_number", "900-2G548-0000-000")
     yield Entry("GPU Part Number", "gpu_part_number", f"{view.shape.pci_device_id.upper()}-893-A1")
     yield Entry("FRU Part Number", "gpu_fru_part_number", NA)
-    yield _block(
+    yield block(
         "Platform Info",
         "platformInfo",
         ("Chassis Serial Number", "chassis_serial_number", NA),
@@ -77,9 +51,9 @@ def gpu_entries(gpu: Gpu, view: NodeView) -> Iterator[Entry]:
         ("Host ID", "host_id", NA),
         ("Peer Type", "peer_type", "Switch Connected"),
         ("Module Id", "module_id", gpu.index + 1),
-        ("GPU Fabric GUID", "gpu_fabric_guid", NA),
+        ("GPU Fabric GUID", "gpu_fabric_guid", pdi if view.shape.rack_fabric else NA),
     )
-    yield _block(
+    yield block(
         "Inforom Version",
         "inforom_version",
         ("Image Version", "img_version", "G548.0301.00.05" if gpu.inforom_ok else NA),
@@ -87,8 +61,16 @@ def gpu_entries(gpu: Gpu, view: NodeView) -> Iterator[Entry]:
         ("ECC Object", "ecc_object", "7.16" if gpu.inforom_ok else NA),
         ("Power Management Object", "pwr_object", NA),
     )
-    yield Entry("C2C Mode", "c2c_mode", "Enabled" if view.shape.arm else "Disabled")
-    yield _block(
+    yield all_of(
+        "Inforom BBX Object Flush",
+        "inforom_bbx_flush",
+        NA,
+        ("Latest Timestamp", "latest_timestamp"),
+        ("Latest Duration", "latest_duration"),
+    )
+    yield all_of("GPU Operation Mode", "gpu_operation_mode", NA, ("Current", "current_gom"), ("Pending", "pending_gom"))
+    yield Entry("GPU C2C Mode", "c2c_mode", "Enabled" if view.shape.arm else "Disabled")
+    yield block(
         "GPU Virtualization Mode",
         "gpu_virtualization_mode",
         ("Virtualization Mode", "virtualization_mode", "Pass-Through"),
@@ -97,15 +79,18 @@ def gpu_entries(gpu: Gpu, view: NodeView) -> Iterator[Entry]:
     )
     yield Entry("GPU Recovery Action", "gpu_recovery_action", gpu.recovery_action)
     yield Entry("GSP Firmware Version", "gsp_firmware_version", DRIVER_VERSION)
-    yield from _bus_and_state(gpu, view)
-    yield from _memory_and_errors(gpu)
-    yield from _power_and_clocks(gpu)
-    yield _fabric(gpu)
+    yield block("IBMNPU", "ibmnpu", ("Relaxed Ordering Mode", "relaxed_ordering_mode", NA))
+    yield from _bus_and_state(gpu, view, now)
+    yield from memory_and_errors(gpu)
+    yield from power_and_clocks(gpu, now)
+    yield fabric(gpu)
 
 
-def _bus_and_state(gpu: Gpu, view: NodeView) -> Iterator[Entry]:
+def _bus_and_state(gpu: Gpu, view: NodeView, now: float) -> Iterator[Entry]:
+    reasons = load.state(gpu, now).reasons
     domain, bus, rest = gpu.pci.split(":")
-    yield _block(
+    gen = 6 if view.shape.arm else 5
+    yield block(
         "PCI",
         "pci",
         ("Bus", "pci_bus", f"0x{bus}"),
@@ -116,169 +101,68 @@ def _bus_and_state(gpu: Gpu, view: NodeView) -> Iterator[Entry]:
         ("Device Id", "pci_device_id", f"0x{view.shape.pci_device_id.upper()}10DE"),
         ("Bus Id", "pci_bus_id", gpu.pci),
         ("Sub System Id", "pci_sub_system_id", "0x21F110DE"),
-        _block(
+        block(
             "GPU Link Info",
             "pci_gpu_link_info",
-            _block(
+            block(
                 "PCIe Generation",
                 "pcie_gen",
-                ("Max", "max_link_gen", 6 if view.shape.arm else 5),
-                ("Current", "current_link_gen", 6 if view.shape.arm else 5),
-                ("Device Current", "device_current_link_gen", 6 if view.shape.arm else 5),
-                ("Device Max", "max_device_link_gen", 6 if view.shape.arm else 5),
+                ("Max", "max_link_gen", gen),
+                ("Current", "current_link_gen", gen),
+                ("Device Current", "device_current_link_gen", gen),
+                ("Device Max", "max_device_link_gen", gen),
                 ("Host Max", "max_host_link_gen", NA),
             ),
-            _block(
-                "Link Width", "link_widths", ("Max", "max_link_width", "16x"), ("Current", "current_link_width", "16x")
+            block(
+                "Link Width",
+                "link_widths",
+                ("Max", "max_link_width", "16x"),
+                ("Current", "current_link_width", f"{gpu.pcie_lanes}x"),
             ),
         ),
+        all_of("Bridge Chip", "pci_bridge_chip", NA, ("Type", "bridge_chip_type"), ("Firmware", "bridge_chip_fw")),
         ("Replays Since Reset", "replay_counter", 0),
         ("Replay Number Rollovers", "replay_rollover_counter", 0),
+        ("Tx Throughput", "tx_util", "0 KB/s"),
+        ("Rx Throughput", "rx_util", "0 KB/s"),
+        ("Atomic Caps Outbound", "atomic_caps_outbound", NA),
+        ("Atomic Caps Inbound", "atomic_caps_inbound", "FETCHADD_32 FETCHADD_64 SWAP_32 SWAP_64 CAS_32 CAS_64 "),
     )
     yield Entry("Fan Speed", "fan_speed", NA)
     yield Entry("Performance State", "performance_state", "P0")
-    yield _block(
+    yield block(
         "Clocks Event Reasons",
         "clocks_event_reasons",
-        ("Idle", "clocks_event_reason_gpu_idle", "Not Active" if gpu.processes else "Active"),
-        ("Applications Clocks Setting", "clocks_event_reason_applications_clocks_setting", "Not Active"),
-        ("SW Power Cap", "clocks_event_reason_sw_power_cap", "Not Active"),
-        ("HW Slowdown", "clocks_event_reason_hw_slowdown", "Not Active"),
-        ("HW Thermal Slowdown", "clocks_event_reason_hw_thermal_slowdown", "Not Active"),
-        ("HW Power Brake Slowdown", "clocks_event_reason_hw_power_brake_slowdown", "Not Active"),
-        ("Sync Boost", "clocks_event_reason_sync_boost", "Not Active"),
-        ("SW Thermal Slowdown", "clocks_event_reason_sw_thermal_slowdown", "Not Active"),
-        ("Display Clock Setting", "clocks_event_reason_display_clocks_setting", "Not Active"),
-    )
-
-
-def _memory_and_errors(gpu: Gpu) -> Iterator[Entry]:
-    used = sum(process.used_mib for process in gpu.processes)
-    yield _block(
-        "FB Memory Usage",
-        "fb_memory_usage",
-        ("Total", "total", f"{gpu.memory_mib} MiB"),
-        ("Reserved", "reserved", "1024 MiB"),
-        ("Used", "used", f"{used} MiB"),
-        ("Free", "free", f"{gpu.memory_mib - 1024 - used} MiB"),
-    )
-    yield _block(
-        "BAR1 Memory Usage",
-        "bar1_memory_usage",
-        ("Total", "total", "524288 MiB"),
-        ("Used", "used", "1 MiB"),
-        ("Free", "free", "524287 MiB"),
-    )
-    yield Entry("Compute Mode", "compute_mode", "Default")
-    busy = "97 %" if gpu.processes else "0 %"
-    yield _block(
-        "Utilization",
-        "utilization",
-        ("GPU", "gpu_util", busy),
-        ("Memory", "memory_util", busy),
-        ("Encoder", "encoder_util", "0 %"),
-        ("Decoder", "decoder_util", "0 %"),
-        ("JPEG", "jpeg_util", "0 %"),
-        ("OFA", "ofa_util", "0 %"),
-    )
-    yield _block("ECC Mode", "ecc_mode", ("Current", "current_ecc", "Enabled"), ("Pending", "pending_ecc", "Enabled"))
-    zeros = tuple((label, tag, 0) for label, tag in _ECC)
-    yield _block(
-        "ECC Errors",
-        "ecc_errors",
-        _block("Volatile", "volatile", *zeros, ("DRAM Uncorrectable", "dram_uncorrectable", gpu.ecc_volatile_dram)),
-        _block(
-            "Aggregate",
-            "aggregate",
-            *zeros,
-            ("DRAM Uncorrectable", "dram_uncorrectable", gpu.ecc_aggregate_dram),
-            ("SRAM Threshold Exceeded", "sram_threshold_exceeded", "No"),
-        ),
-        _all(
-            "Aggregate Uncorrectable SRAM Sources",
-            "aggregate_uncorrectable_sram_sources",
-            "0",
-            ("SRAM L2", "sram_l2"),
-            ("SRAM SM", "sram_sm"),
-            ("SRAM Microcontroller", "sram_microcontroller"),
-            ("SRAM PCIE", "sram_pcie"),
-            ("SRAM Other", "sram_other"),
-        ),
-        ("Channel Repair Pending", "channel_repair_pending", "No"),
-        ("TPC Repair Pending", "tpc_repair_pending", "No"),
-    )
-    yield _block(
-        "Remapped Rows",
-        "remapped_rows",
-        ("Correctable Error", "remapped_row_corr", gpu.remap_correctable),
-        ("Uncorrectable Error", "remapped_row_unc", gpu.remap_uncorrectable),
-        ("Pending", "remapped_row_pending", _yes(gpu.remap_pending)),
-        ("Remapping Failure Occurred", "remapped_row_failure", _yes(gpu.remap_failure)),
-        _block(
-            "Bank Remap Availability Histogram",
-            "row_remapper_histogram",
-            ("Max", "row_remapper_histogram_max", f"{4096 - (gpu.remap_uncorrectable > 0)} bank(s)"),
-            ("High", "row_remapper_histogram_high", f"{int(0 < gpu.remap_uncorrectable < 8)} bank(s)"),
-            ("Partial", "row_remapper_histogram_partial", "0 bank(s)"),
-            ("Low", "row_remapper_histogram_low", "0 bank(s)"),
-            ("None", "row_remapper_histogram_none", f"{int(gpu.remap_uncorrectable >= 8)} bank(s)"),
+        *(
+            (label, f"clocks_event_reason_{tag}", "Active" if reasons & bit else "Not Active")
+            for label, tag, bit in (
+                ("Idle", "gpu_idle", 0x1),
+                ("Applications Clocks Setting", "applications_clocks_setting", 0x2),
+                ("SW Power Cap", "sw_power_cap", 0x4),
+                ("HW Slowdown", "hw_slowdown", 0x8),
+                ("HW Thermal Slowdown", "hw_thermal_slowdown", 0x40),
+                ("HW Power Brake Slowdown", "hw_power_brake_slowdown", 0x80),
+                ("Sync Boost", "sync_boost", 0x10),
+                ("SW Thermal Slowdown", "sw_thermal_slowdown", 0x20),
+                ("Display Clock Setting", "display_clocks_setting", 0x100),
+            )
         ),
     )
-
-
-def _power_and_clocks(gpu: Gpu) -> Iterator[Entry]:
-    limit = f"{gpu.power_limit_w:.2f} W"
-    yield _block(
-        "Temperature",
-        "temperature",
-        ("GPU Current Temp", "gpu_temp", f"{gpu.temperature} C"),
-        ("GPU T.Limit Temp", "gpu_temp_tlimit", f"{87 - gpu.temperature} C"),
-        ("GPU Shutdown T.Limit Temp", "gpu_temp_max_tlimit_threshold", "-5 C"),
-        ("GPU Slowdown T.Limit Temp", "gpu_temp_slow_tlimit_threshold", "-2 C"),
-        ("GPU Max Operating T.Limit Temp", "gpu_temp_max_gpu_tlimit_threshold", "0 C"),
-        ("GPU Target Temperature", "gpu_target_temperature", NA),
-        ("Memory Current Temp", "memory_temp", f"{gpu.memory_temperature} C"),
-        ("Memory Max Operating T.Limit Temp", "gpu_temp_max_mem_tlimit_threshold", "0 C"),
-    )
-    yield _block(
-        "GPU Power Readings",
-        "gpu_power_readings",
-        ("Average Power Draw", "average_power_draw", f"{gpu.power_w:.2f} W"),
-        ("Instantaneous Power Draw", "instant_power_draw", f"{gpu.power_w + 0.41:.2f} W"),
-        ("Current Power Limit", "current_power_limit", limit),
-        ("Requested Power Limit", "requested_power_limit", limit),
-        ("Default Power Limit", "default_power_limit", limit),
-        ("Min Power Limit", "min_power_limit", "200.00 W"),
-        ("Max Power Limit", "max_power_limit", limit),
-    )
-    clocks = (("Graphics", "graphics_clock"), ("SM", "sm_clock"), ("Memory", "mem_clock"), ("Video", "video_clock"))
-    now, most = (("1920", "1920", "3996", "1650"), ("2032", "2032", "3996", "1875"))
-    yield _block("Clocks", "clocks", *((n, t, f"{v} MHz") for (n, t), v in zip(clocks, now, strict=True)))
-    yield _block("Max Clocks", "max_clocks", *((n, t, f"{v} MHz") for (n, t), v in zip(clocks, most, strict=True)))
-
-
-def _fabric(gpu: Gpu) -> Entry:
-    fabric = gpu.fabric
-    known = fabric.bandwidth != NA
-    answer = "False" if known else NA
-    return _block(
-        "Fabric",
-        "fabric",
-        ("State", "state", fabric.state),
-        ("Status", "status", fabric.status),
-        ("CliqueId", "cliqueId", fabric.clique_id),
-        ("ClusterUUID", "clusterUuid", fabric.cluster_uuid),
-        _block(
-            "Health",
-            "health",
-            ("Summary", "summary", fabric.summary),
-            ("Bandwidth", "bandwidth", fabric.bandwidth),
-            ("Route Recovery in progress", "route_recovery_in_progress", answer),
-            ("Route Unhealthy", "route_unhealthy", "True" if known and fabric.summary == "Unhealthy" else answer),
-            ("Access Timeout Recovery", "access_timeout_recovery", answer),
-            ("Incorrect Configuration", "incorrect_configuration", "None" if known else NA),
+    yield block(
+        "Clocks Event Reasons Counters",
+        "clocks_event_reasons_counters",
+        *(
+            (label, f"clocks_event_reasons_counters_{tag}", f"{load.slowed(gpu, reason, now - view.booted)} us")
+            for label, tag, reason in (
+                ("SW Power Capping", "sw_power_cap", "sw_power_cap"),
+                ("Sync Boost", "sync_boost", "sync_boost"),
+                ("SW Thermal Slowdown", "sw_therm_slowdown", "sw_thermal_slowdown"),
+                ("HW Thermal Slowdown", "hw_therm_slowdown", "hw_thermal_slowdown"),
+                ("HW Power Braking", "hw_power_brake", "hw_power_brake_slowdown"),
+            )
         ),
     )
+    yield Entry("Sparse Operation Mode", "sparse_operation_mode", NA)
 
 
 # Sections `-d` can choose, by the blocks they show.
@@ -287,10 +171,10 @@ SECTIONS: dict[str, Sequence[str]] = {
     "UTILIZATION": ("Utilization",),
     "ECC": ("ECC Mode", "ECC Errors"),
     "TEMPERATURE": ("Temperature",),
-    "POWER": ("GPU Power Readings",),
+    "POWER": ("GPU Power Readings", "GPU Memory Power Readings", "Module Power Readings"),
     "CLOCK": ("Clocks", "Max Clocks"),
     "COMPUTE": ("Compute Mode",),
     "PIDS": ("Processes",),
-    "PERFORMANCE": ("Performance State", "Clocks Event Reasons"),
+    "PERFORMANCE": ("Performance State", "Clocks Event Reasons", "Clocks Event Reasons Counters"),
     "ROW_REMAPPER": ("Remapped Rows",),
 }

@@ -8,7 +8,8 @@ from xml.sax.saxutils import escape
 
 from ndctl.sim.tools import gpu_query, nvlink
 from ndctl.sim.tools.answer import Answer
-from ndctl.sim.tools.gpu_report import SECTIONS, Entry, gpu_entries
+from ndctl.sim.tools.gpu_report import SECTIONS, gpu_entries
+from ndctl.sim.tools.report_tree import Entry
 from ndctl.sim.world.parts import Gpu
 from ndctl.sim.world.view import CUDA_VERSION, DRIVER_VERSION, NodeView
 
@@ -50,7 +51,7 @@ def _answer(view: NodeView, arguments: list[str], now: float) -> Answer:
     if "L" in options:
         return Answer("".join(f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})\n" for gpu in gpus))
     if "x" in options:
-        return Answer(_xml(gpus, view, now))
+        return Answer(_xml(gpus, view, now), keep=not any(gpu.slowing for gpu in gpus))
     if "q" in options:
         return _text(gpus, view, options.get("d"), now)
     return Answer(_table(gpus, now))
@@ -91,6 +92,8 @@ def _line(label: str, value: str, depth: int) -> str:
 def _lines(entries: Iterable[Entry], depth: int) -> str:
     text = ""
     for entry in entries:
+        if entry.only == "xml":
+            continue
         if entry.children:
             text += "    " * depth + entry.label + "\n" + _lines(entry.children, depth + 1)
         else:
@@ -124,7 +127,7 @@ def _text(gpus: list[Gpu], view: NodeView, sections: str | None, now: float) -> 
     text += _line("CUDA Version", CUDA_VERSION, 0) + "\n"
     text += _line("Attached GPUs", str(len(view.live_gpus)), 0)
     for gpu in gpus:
-        entries = [e for e in gpu_entries(gpu, view) if wanted is None or e.label in wanted]
+        entries = [e for e in gpu_entries(gpu, view, now) if wanted is None or e.label in wanted]
         text += f"GPU {gpu.pci}\n" + _lines(entries, 1)
         if wanted is None or "Processes" in wanted:
             text += _processes_text(gpu)
@@ -138,7 +141,11 @@ def _tags(entries: Iterable[Entry], depth: int) -> str:
     tabs = "\t" * depth
     text = ""
     for entry in entries:
-        if entry.children:
+        if entry.only == "text":
+            continue
+        if entry.tag == "mig_devices":  # the one text that has lines of its own
+            text += f"{tabs}<mig_devices>\n{tabs}\t{entry.value}\n{tabs}</mig_devices>\n"
+        elif entry.children:
             text += f"{tabs}<{entry.tag}>\n{_tags(entry.children, depth + 1)}{tabs}</{entry.tag}>\n"
         else:
             # In XML the driver leaves the 0x prefix of PCI numbers out.
@@ -148,11 +155,11 @@ def _tags(entries: Iterable[Entry], depth: int) -> str:
 
 
 def _xml(gpus: list[Gpu], view: NodeView, now: float) -> str:
-    text = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n<nvidia_smi_log>\n'
+    text = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">\n<nvidia_smi_log>\n'
     text += f"\t<timestamp>{_stamp(now)}</timestamp>\n\t<driver_version>{DRIVER_VERSION}</driver_version>\n"
     text += f"\t<cuda_version>{CUDA_VERSION}</cuda_version>\n\t<attached_gpus>{len(view.live_gpus)}</attached_gpus>\n"
     for gpu in gpus:
-        text += f'\t<gpu id="{gpu.pci}">\n{_tags(gpu_entries(gpu, view), 2)}\t\t<processes>\n'
+        text += f'\t<gpu id="{gpu.pci}">\n{_tags(gpu_entries(gpu, view, now), 2)}\t\t<processes>\n'
         for process in gpu.processes:
             text += (
                 "\t\t\t<process_info>\n\t\t\t\t<gpu_instance_id>N/A</gpu_instance_id>\n"

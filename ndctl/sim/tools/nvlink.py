@@ -1,7 +1,8 @@
 """nvidia-smi nvlink, c2c and topo: the links of a node's GPUs.
 
 Line forms: `nvlink --status` of H100 and GB200 nodes; `nvlink -e` with the counters of NVLink 5; `c2c --status` of
-GH200 nodes (`C2C Link N: 44.712 GB/s`).
+GH200 nodes (`C2C Link N: 44.712 GB/s`), with the five links a GPU of a GB300 tray has. No public capture shows one
+that is down; it is printed as `nvlink --status` prints a link that is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from ndctl.sim.tools.answer import Answer
 from ndctl.sim.world.parts import Gpu, Link
 from ndctl.sim.world.view import NodeView
 
-_C2C_LINKS = 10
+_C2C_LINKS = 5
 
 
 def answer(view: NodeView, arguments: list[str], now: float) -> Answer:
@@ -84,7 +85,10 @@ def c2c(view: NodeView) -> Answer:
         return Answer("No Devices support C2C.\n", code=3)
     text = ""
     for gpu in view.live_gpus:
-        text += _head(gpu) + "".join(f"\t C2C Link {link}: 44.712 GB/s\n" for link in range(_C2C_LINKS))
+        text += _head(gpu) + "".join(
+            f"\t C2C Link {link}: {'<inactive>' if link in gpu.c2c_down else '44.712 GB/s'}\n"
+            for link in range(_C2C_LINKS)
+        )
     return Answer(text)
 
 

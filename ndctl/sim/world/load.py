@@ -46,9 +46,14 @@ def state(gpu: Gpu, now: float) -> Now:
     clock = _LOADED_SM_MHZ * gpu.compute * seeds.noise(0.004, "clock", gpu.uuid)
     reasons = 0x4
     if gpu.throttles:
-        celsius, memory, clock, reasons = 87, memory + 28, clock * THROTTLED_CLOCK, 0x4 | 0x8 | 0x40
+        celsius, memory, clock, reasons = 87, max(memory + 28, 97), clock * THROTTLED_CLOCK, 0x4 | 0x8 | 0x40
     watts = gpu.power_limit_w * 0.985 * seeds.noise(0.008, "watts", gpu.uuid, int(now * 4))
     return Now(True, celsius, memory, int(clock // 15 * 15), round(watts, 2), 100, reasons)
+
+
+def slowed(gpu: Gpu, reason: str, up_s: float) -> int:
+    """Microseconds that a clock event counter shows after so many seconds since boot."""
+    return gpu.slowed_us.get(reason, 0) + int(gpu.slowing.get(reason, 0.0) * max(0.0, up_s))
 
 
 def speed(gpu: Gpu) -> float:

@@ -124,6 +124,9 @@ class Gpu:
     nvlink_speed: float = 1.0  # beside what its links' states say
     throttles: bool = False  # gets too hot under load
     loaded_until: float = field(default=0.0, repr=False)  # wall-clock seconds
+    pcie_lanes: int = 16
+    c2c_down: set[int] = field(default_factory=set)  # chip-to-chip links to the CPU that are not active
+    slowing: dict[str, float] = field(default_factory=dict)  # clock event reason -> microseconds in each second
     slowed_us: dict[str, int] = field(default_factory=dict, repr=False)  # clock event counters
 
     @property

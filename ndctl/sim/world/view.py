@@ -268,6 +268,17 @@ def _apply(fault: Fault, view: NodeView) -> None:
             gpu.nvlink_speed = float(fault["factor"])
         case "gpu-throttles":
             gpu.throttles = True
+        case "gpu-hot":
+            gpu.temperature += int(fault["degrees"])
+            gpu.memory_temperature += int(fault["degrees"])
+        case "gpu-throttled":
+            gpu.slowing["hw_thermal_slowdown"] = float(fault["us_per_s"])
+        case "power-limit-differs":
+            gpu.power_limit_w = float(fault["watts"])
+        case "c2c-link-down":
+            gpu.c2c_down.add(int(fault["link"]))
+        case "pcie-narrow":
+            gpu.pcie_lanes = int(fault["lanes"])
         case "ecc-uncorrectable":
             gpu.ecc_volatile_dram = gpu.ecc_aggregate_dram = int(fault["count"])
             gpu.recovery_action = "Reset"

@@ -65,7 +65,17 @@ def gpu_xml(index: int, **changes: str) -> str:
 <product_name>{tags["product_name"]}</product_name><uuid>{tags["uuid"]}</uuid><serial>{tags["serial"]}</serial>
 <persistence_mode>{tags["persistence_mode"]}</persistence_mode><vbios_version>{tags["vbios_version"]}</vbios_version>
 <gpu_recovery_action>{tags["recovery"]}</gpu_recovery_action>
-<pci><pci_bus_id>{bus}</pci_bus_id></pci>
+<pci><pci_bus_id>{bus}</pci_bus_id><pci_gpu_link_info><pcie_gen><max_link_gen>6</max_link_gen>
+<current_link_gen>6</current_link_gen></pcie_gen><link_widths><max_link_width>16x</max_link_width>
+<current_link_width>16x</current_link_width></link_widths></pci_gpu_link_info></pci>
+<c2c_mode>Enabled</c2c_mode><performance_state>P0</performance_state>
+<clocks_event_reasons><clocks_event_reason_gpu_idle>Active</clocks_event_reason_gpu_idle>
+<clocks_event_reason_hw_thermal_slowdown>Not Active</clocks_event_reason_hw_thermal_slowdown></clocks_event_reasons>
+<clocks_event_reasons_counters><clocks_event_reasons_counters_hw_therm_slowdown>0 us
+</clocks_event_reasons_counters_hw_therm_slowdown></clocks_event_reasons_counters>
+<temperature><gpu_temp>38 C</gpu_temp><memory_temp>38 C</memory_temp></temperature>
+<gpu_power_readings><instant_power_draw>180.29 W</instant_power_draw>
+<current_power_limit>1400.00 W</current_power_limit></gpu_power_readings>
 <fabric><state>{tags["state"]}</state><status>{tags["status"]}</status><cliqueId>{tags["cliqueId"]}</cliqueId>
 <clusterUuid>{tags["clusterUuid"]}</clusterUuid><health><summary>{tags["summary"]}</summary></health></fabric>
 <ecc_mode><current_ecc>Enabled</current_ecc><pending_ecc>Enabled</pending_ecc></ecc_mode>
@@ -200,6 +210,22 @@ def xid(gpu: int, number: int, text: str, at: str = "03:12:09", log: str = QUIET
     return f"{log}2026-12-02T{at}.000001+0000 host kernel: NVRM: Xid (PCI:{BUSES[gpu]}): {number}, {text}\n"
 
 
+def c2c_links(gpus: int = 4) -> str:
+    """`nvidia-smi c2c --status`."""
+    return "".join(
+        f"GPU {gpu}: NVIDIA GB300 (UUID: GPU-{gpu})\n"
+        + "".join(f"\t C2C Link {link}: 44.712 GB/s\n" for link in range(5))
+        for gpu in range(gpus)
+    )
+
+
+def slowdowns(gpus: int = 4) -> str:
+    """The second reading of the slowdown counters."""
+    reasons = ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+    head = ", ".join(("index", "pci.bus_id", *(f"clocks_event_reasons_counters.{one} [us]" for one in reasons)))
+    return head + "\n" + "".join(f"{gpu}, 0000{BUSES[gpu].upper()}.0, 0 us, 0 us, 0 us, 0 us\n" for gpu in range(gpus))
+
+
 def healthy(nodes: Sequence[Node]) -> dict[Node, dict[str, str | CommandResult]]:
     """Every command of every node, as a healthy rack answers it."""
     hosts = [one.address for one in nodes]
@@ -214,6 +240,8 @@ def healthy(nodes: Sequence[Node]) -> dict[Node, dict[str, str | CommandResult]]
             "gpu-pci": "".join(f"{bus}.0 0x030200 0x31c2\n" for bus in BUSES),
             "gpu-device-files": "nvidia0\nnvidia1\nnvidia2\nnvidia3\n",
             "nvlink-status": LINKS,
+            "c2c-status": c2c_links(),
+            "gpu-slowdowns-after": slowdowns(),
             "imex-domain": imex_json(hosts),
             "imex-node-list": listing,
             "fabric-manager": result("fabric-manager", "inactive\n", code=3),
