@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
+FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench golden wheel clean
+.PHONY: help setup demo test lint fuzz bench golden wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -30,6 +31,9 @@ lint: setup ## style, types and who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+fuzz: setup ## damaged texts of every tool for a minute: no crash, no false pass
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 bench: setup ## measure fan-out, rendering and start-up against peers
 	$(BIN)/python -m tests.bench

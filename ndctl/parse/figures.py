@@ -32,7 +32,8 @@ def real(value: str | None) -> float | None:
     if value is None:
         return None
     match = _FIGURE.match(value[:80].strip())
-    return float(match[0]) if match and len(match[0]) <= _TOO_LONG else None
+    figure = float(match[0]) if match and len(match[0]) <= _TOO_LONG else None
+    return figure if figure is not None and abs(figure) < 1e30 else None  # beyond any measure: sums would overflow
 
 
 def yes(value: str | None) -> bool | None:

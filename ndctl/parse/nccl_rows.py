@@ -203,7 +203,7 @@ class RowReader:
 
 def _is_ms(size: int, values: list[str]) -> bool:
     """Without a head, the unit of time follows from size and algbw: 2018's versions print milliseconds."""
-    time, algbw = number(values[0]), number(values[1])
+    time, algbw = map(number, (*values, "", "")[:2])
     if not time or not algbw or algbw < 0.1:
         return False
     return 300 < size / (time * 1000) / algbw < 3000

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?")
 _LONGEST = 40  # digits; a longer "number" is noise
+_BEYOND = 1e30
 
 
 def number(text: Any) -> float | None:
-    """A finite float of a printed number or JSON value; None for N/A, nan, inf, booleans and words."""
+    """A float of a printed number or JSON value; None for N/A, nan, inf, booleans, words, and figures too
+    large for any measure (sums of such figures would overflow)."""
     if isinstance(text, bool) or text is None:
         return None
     if isinstance(text, (int, float)):
@@ -19,11 +20,11 @@ def number(text: Any) -> float | None:
             value = float(text)
         except OverflowError:
             return None
-        return value if math.isfinite(value) else None
+        return value if abs(value) < _BEYOND else None
     if not isinstance(text, str) or len(text) > _LONGEST or not _NUMBER.fullmatch(text.strip()):
         return None
     value = float(text)
-    return value if math.isfinite(value) else None
+    return value if abs(value) < _BEYOND else None
 
 
 def integer(text: Any) -> int | None:
