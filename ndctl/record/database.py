@@ -140,8 +140,10 @@ class Database:
 
     def _is_ours(self) -> bool:
         """False for an empty file. Raises NdctlError for another program's, and for one of a newer ndctl."""
-        application = self._db.execute("PRAGMA application_id").fetchone()[0]
-        tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        # One statement, one view of the file: another process may be making it at this moment.
+        application, tables = self._db.execute(
+            "SELECT (SELECT application_id FROM pragma_application_id), (SELECT COUNT(*) FROM sqlite_master)"
+        ).fetchone()
         if application != APPLICATION_ID:
             if application == 0 and tables == 0:
                 return False
