@@ -6,6 +6,7 @@ GPU 1 slow down for heat. `smi` is sourced by the stand-in of nvidia-smi before 
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ class BurnInLab:
             runner=self.nodes,
             environment=lambda scope: {},
             host_keys=_host_key,
-            token="run-1",
+            token=f"run-{secrets.token_hex(4)}",
             may_go_on=lambda: self.refused,
             say=lambda step, message, status: None,
             stopping=self.stopping,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -86,7 +87,8 @@ class Racks:
     def tests(self, level: Level = Level.ACCEPTANCE, **more: Any) -> AcrossTests:
         given: dict[str, Any] = {"groups": frozenset(Group), "force": False, "disabled": frozenset(), **more}
         return AcrossTests(
-            self, self.loaded, level=level, holder="first@ops-1, run 1", token="run-1", on_event=self.events.append,
+            self, self.loaded, level=level, holder="first@ops-1, run 1", token=f"run-{secrets.token_hex(4)}",
+            on_event=self.events.append,
             **given,
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import signal
 import threading
@@ -139,7 +140,7 @@ class Rig:
         disabled = {check.id for check in active_checks() if check.id != only} if only else set()
         return ActiveTests(
             self, self.loaded, level=level, groups=frozenset({group}), force=force,
-            holder="first@ops-1, run 1", token="run-1",
+            holder="first@ops-1, run 1", token=f"run-{secrets.token_hex(4)}",
             disabled=frozenset(disabled), on_event=self.events.append,
         )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -47,7 +48,8 @@ class Two:
     def run(self, rig: Rig, **more: object) -> ActiveResult:
         tests = ActiveTests(
             rig, rig.loaded, level=Level.STANDARD, groups=frozenset(Group), force=False, holder="first@ops-1, run 1",
-            token="run-1", disabled=frozenset(), on_event=rig.events.append, clock=lambda: self.now, **more,
+            token=f"run-{secrets.token_hex(4)}",
+            disabled=frozenset(), on_event=rig.events.append, clock=lambda: self.now, **more,
         )  # type: ignore[arg-type]  # fmt: skip
         answers = {node: NodeAnswer(node, Outcome(OutcomeKind.OK)) for node in rig.nodes.nodes}
         return tests.run(rig.rack, answers, frozenset())
