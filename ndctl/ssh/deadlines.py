@@ -18,9 +18,10 @@ Clock = Callable[[], float]
 class Watch:
     """One connection's current deadline. `expired` names the phase that ran out of time, "" while none did."""
 
-    __slots__ = ("_cut", "_keeper", "at", "closed", "expired", "phase")
+    __slots__ = ("_cut", "_keeper", "at", "closed", "expired", "group", "phase")
 
-    def __init__(self, keeper: DeadlineKeeper) -> None:
+    def __init__(self, keeper: DeadlineKeeper, group: object = None) -> None:
+        self.group = group
         self._keeper = keeper
         self._cut: list[Callable[[], None]] = []
         self.at: float | None = None
@@ -55,12 +56,13 @@ class DeadlineKeeper:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def watch(self) -> Watch:
+    def watch(self, group: object = None) -> Watch:
+        """A new connection's watch; `group` is what `cut_all_by` may name."""
         with self._ready:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="ndctl-deadlines", daemon=True)
                 self._thread.start()
-            return Watch(self)
+            return Watch(self, group)
 
     def schedule(self, watch: Watch, phase: str, at: float) -> None:
         with self._ready:
@@ -83,11 +85,11 @@ class DeadlineKeeper:
             watch._cut.append(cut)
             return True
 
-    def cut_all_by(self, at: float, phase: str) -> None:
-        """No watched connection lives longer than `at`; those cut by it say `phase`."""
+    def cut_all_by(self, at: float, phase: str, group: object = None) -> None:
+        """No watched connection (of `group`; None: of all) lives longer than `at`; those cut by it say `phase`."""
         with self._ready:
             for watch in self._live:
-                if watch.at is not None and watch.at > at:
+                if (group is None or watch.group is group) and watch.at is not None and watch.at > at:
                     watch.at, watch.phase = at, phase
                     heapq.heappush(self._heap, (at, next(self._count), watch))
             self._ready.notify()

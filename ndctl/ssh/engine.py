@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.places import Node
-from ndctl.ssh.deadlines import DeadlineKeeper
+from ndctl.ssh.deadlines import DeadlineKeeper, Watch
 from ndctl.ssh.routes import Routes
 from ndctl.ssh.script import in_order
 from ndctl.ssh.settings import SshSettings
@@ -35,77 +35,105 @@ def retry_delay(attempt: int, first_s: float, last_s: float, chance: float) -> f
 
 
 class _Plan:
-    """Which node is next: fresh ones first come, first served; retried ones when their pause is over."""
+    """Which node is next, over all fan-outs of an Engine: fresh ones first come, first served; retried ones when their
+    pause is over. It also counts the threads that work on it, so that none stays when nothing is left."""
 
-    def __init__(self, requests: Mapping[Node, tuple[Command, ...]], clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._ready = threading.Condition()
-        self._fresh: deque[tuple[Node, int]] = deque((node, 0) for node in requests)
-        self._waiting: list[tuple[float, int, Node, int]] = []
+        self._fresh: deque[tuple[_Run, Node, int]] = deque()
+        self._waiting: list[tuple[float, int, _Run, Node, int]] = []
         self._order = itertools.count()
-        self._open = len(requests)
+        self._open = 0
+        self._workers = 0
 
-    def take(self) -> tuple[Node, int] | None:
-        """The next node and its attempt; None when all are answered. Waits while only pauses are left."""
+    def add(self, run: _Run, most_workers: int) -> int:
+        """Put a fan-out's nodes in line; how many threads are to be started for them."""
+        with self._ready:
+            self._fresh.extend((run, node, 0) for node in run.wanted)
+            self._open += len(run.wanted)
+            more = max(0, min(most_workers, self._open) - self._workers)
+            self._workers += more
+            self._ready.notify_all()
+            return more
+
+    def take(self) -> tuple[_Run, Node, int] | None:
+        """The next node and its attempt; None when all are answered, and the thread that asked ends. Waits while only
+        pauses are left."""
         with self._ready:
             while self._open:
                 if self._waiting and self._waiting[0][0] <= self._clock():
-                    _, _, node, attempt = heapq.heappop(self._waiting)
-                    return node, attempt
+                    _, _, run, node, attempt = heapq.heappop(self._waiting)
+                    return run, node, attempt
                 if self._fresh:
                     return self._fresh.popleft()
                 self._ready.wait(max(0.0, self._waiting[0][0] - self._clock()) if self._waiting else None)
+            self._workers -= 1
             return None
 
-    def again(self, node: Node, attempt: int, delay_s: float) -> None:
+    def again(self, run: _Run, node: Node, attempt: int, delay_s: float) -> None:
         with self._ready:
-            heapq.heappush(self._waiting, (self._clock() + delay_s, next(self._order), node, attempt))
+            heapq.heappush(self._waiting, (self._clock() + delay_s, next(self._order), run, node, attempt))
             self._ready.notify()
 
     def answered(self) -> None:
         with self._ready:
-            self._open -= 1
-            if not self._open:
-                self._ready.notify_all()
+            self._closed(1)
 
-    def drain(self) -> list[Node]:
-        """Take out everything that is not running now."""
+    def drain(self, run: _Run) -> list[Node]:
+        """Take out everything of a fan-out that is not running now."""
         with self._ready:
-            left = [node for node, _ in self._fresh] + [entry[2] for entry in self._waiting]
-            self._fresh.clear()
-            self._waiting.clear()
+            left = [node for of, node, _ in self._fresh if of is run]
+            left += [entry[3] for entry in self._waiting if entry[2] is run]
+            if left:
+                self._fresh = deque(entry for entry in self._fresh if entry[0] is not run)
+                self._waiting = [entry for entry in self._waiting if entry[2] is not run]
+                heapq.heapify(self._waiting)
+                self._closed(len(left))
             return left
+
+    def _closed(self, nodes: int) -> None:
+        self._open -= nodes
+        if not self._open:
+            self._ready.notify_all()
 
 
 class _Run:
-    """One fan-out: what was asked, who is still waited for, and the deadlines of its connections."""
+    """One fan-out: what was asked, who is still waited for, and the deadlines of its connections.
 
-    def __init__(self, requests: Mapping[Node, Sequence[Command]], clock: Callable[[], float]) -> None:
+    stoppable: whether `Engine.stop` ends it
+    """
+
+    def __init__(
+        self, requests: Mapping[Node, Sequence[Command]], plan: _Plan, keeper: DeadlineKeeper, stoppable: bool
+    ) -> None:
         self.wanted = {node: in_order(commands) for node, commands in requests.items()}
         self.waiting = set(self.wanted)
-        self.plan = _Plan(self.wanted, clock)
         self.answers: queue.SimpleQueue[NodeAnswer] = queue.SimpleQueue()
-        self.keeper = DeadlineKeeper(clock)
+        self.stoppable = stoppable
         self.over = False
+        self._plan = plan
+        self._keeper = keeper
+
+    def watch(self) -> Watch:
+        return self._keeper.watch(self)
 
     def halt(self, at: float) -> list[Node]:
         """Nothing new begins, and nothing lives beyond `at`; the nodes that had not begun."""
-        left = self.plan.drain()
-        for _ in left:
-            self.plan.answered()
-        self.keeper.cut_all_by(at, OutcomeKind.INTERRUPTED.value)
+        left = self._plan.drain(self)
+        self._keeper.cut_all_by(at, OutcomeKind.INTERRUPTED.value, self)
         return left
 
     def end(self, now: float) -> None:
-        """Free everything; whoever is still being asked is cut."""
+        """Whoever is still being asked is cut."""
         self.over = True
         if self.waiting:
             self.halt(now)
-        self.keeper.close()
 
 
 class Engine:
-    """Asks nodes by SSH. A `model.runner.NodeRunner`; one Engine may be asked many times, also from several threads.
+    """Asks nodes by SSH. A `model.runner.NodeRunner`; one Engine may be asked many times, also from several threads:
+    they share its `fanout` connections.
 
     Keys and known_hosts are read when the Engine is made. Close it (it is a context manager) to end shared logins
     on jump hosts.
@@ -124,6 +152,7 @@ class Engine:
         self._clock = clock
         self._chance = chance
         self._keeper = DeadlineKeeper(clock)
+        self._plan = _Plan(clock)
         self._routes = Routes(settings, self._keeper, clock)
         self._stop_at = float("inf")
         self._stopping = threading.Event()
@@ -148,16 +177,18 @@ class Engine:
         self._keeper.close()
 
     def stop(self, grace_s: float = 5.0) -> None:
-        """Ask no further node; those being asked have `grace_s` to finish, then are cut. May be called again.
+        """Of what `collect` was called for, ask no further node; those being asked have `grace_s` to finish, then are
+        cut. May be called again.
 
-        Safe from a signal handler's thread. An Engine that was stopped stays stopped.
+        Safe from a signal handler's thread. An Engine that was stopped collects no more; `ask` still works, for whoever
+        has to clean up on the nodes.
         """
         self._stop_at = min(self._stop_at, self._clock() + grace_s)
         self._stopping.set()
 
     def ask(self, requests: Mapping[Node, Sequence[Command]]) -> dict[Node, NodeAnswer]:
-        """Ask all nodes side by side; every node has an answer, in the order given."""
-        answers = {answer.node: answer for answer in self.collect(requests)}
+        """Ask all nodes side by side; every node has an answer, in the order given. `stop` does not end it."""
+        answers = {answer.node: answer for answer in self._fan_out(requests, stoppable=False)}
         return {node: answers[node] for node in requests}
 
     def collect(
@@ -167,17 +198,26 @@ class Engine:
 
         Leaving the iteration early cuts the nodes that are still being asked.
         """
-        run = _Run(requests, self._clock)
-        if not self._stopping.is_set():
-            for number in range(min(self._settings.fanout, len(run.wanted))):
-                threading.Thread(target=self._work, args=(run,), name=f"ndctl-ssh-{number}", daemon=True).start()
+        for answer in self._fan_out(requests, stoppable=True):
+            if on_answer is not None:
+                on_answer(answer)
+            yield answer
+
+    def _fan_out(self, requests: Mapping[Node, Sequence[Command]], *, stoppable: bool) -> Iterator[NodeAnswer]:
+        run = _Run(requests, self._plan, self._keeper, stoppable)
+        if self._stopped(run):
+            for node in run.wanted:
+                answer = NodeAnswer(node, _NOT_STARTED)
+                self._tell(answer)
+                yield answer
+            return
+        for _ in range(self._plan.add(run, self._settings.fanout)):
+            threading.Thread(target=self._work, name="ndctl-ssh", daemon=True).start()
         try:
             while run.waiting:
                 for answer in self._next_answers(run):
                     run.waiting.discard(answer.node)
                     self._tell(answer)
-                    if on_answer is not None:
-                        on_answer(answer)
                     yield answer
         finally:
             run.end(self._clock())
@@ -185,7 +225,7 @@ class Engine:
     def _next_answers(self, run: _Run) -> list[NodeAnswer]:
         """At least one answer, or none when it is time to look at the stop again."""
         patience = 0.5
-        if self._stopping.is_set():
+        if self._stopped(run):
             not_started = run.halt(self._stop_at)
             if not_started:
                 return [NodeAnswer(node, _NOT_STARTED) for node in not_started]
@@ -200,24 +240,27 @@ class Engine:
             return []
         return [answer] if answer.node in run.waiting else []
 
-    def _work(self, run: _Run) -> None:
+    def _stopped(self, run: _Run) -> bool:
+        return run.stoppable and self._stopping.is_set()
+
+    def _work(self) -> None:
         settings = self._settings
-        while (turn := run.plan.take()) is not None:
-            node, attempt = turn
+        while (turn := self._plan.take()) is not None:
+            run, node, attempt = turn
             answer, passing = self._visit(run, node)
-            if passing and attempt < settings.retries and not (run.over or self._stopping.is_set()):
+            if passing and attempt < settings.retries and not (run.over or self._stopped(run)):
                 delay = retry_delay(attempt, settings.retry_first_s, settings.retry_last_s, self._chance())
-                run.plan.again(node, attempt + 1, delay)
+                self._plan.again(run, node, attempt + 1, delay)
                 continue
             run.answers.put(answer)
-            run.plan.answered()
+            self._plan.answered()
 
     def _visit(self, run: _Run, node: Node) -> tuple[NodeAnswer, bool]:
         from ndctl.ssh.visit import visit
 
         if not node.address:
             return NodeAnswer(node, _NO_ADDRESS), False
-        watch = run.keeper.watch()
+        watch = run.watch()
         try:
             target, dial = self._routes.to(node)
             return visit(

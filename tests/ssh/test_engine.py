@@ -167,7 +167,7 @@ class TestStopping:
 
             stopper = threading.Thread(target=stop_when_started, daemon=True)
             stopper.start()
-            (answer,) = engine.ask({server.nodes[0]: commands}).values()
+            (answer,) = engine.collect({server.nodes[0]: commands})
             stopper.join(10)
         assert answer.outcome.kind is OutcomeKind.INTERRUPTED
         assert answer.results["given"].stdout == "given\n"
@@ -184,11 +184,53 @@ class TestStopping:
             (other,) = engine.ask({server.nodes[2]: [ADDRESS]}).values()
             assert other.outcome.ok, "the engine itself goes on"
 
-    def test_a_stopped_engine_asks_nobody(self, server: openssh.Sshd) -> None:
+    def test_a_stopped_engine_collects_from_nobody_but_can_be_asked_to_clean_up(self, server: openssh.Sshd) -> None:
         with Engine(server.settings()) as engine:
             engine.stop()
-            answers = engine.ask({node: [ADDRESS] for node in server.nodes})
-        assert {answer.outcome.kind for answer in answers.values()} == {OutcomeKind.INTERRUPTED}
+            answers = list(engine.collect({node: [ADDRESS] for node in server.nodes}))
+            cleaned = engine.ask({node: [ADDRESS] for node in server.nodes})
+        assert [answer.node for answer in answers] == list(server.nodes)
+        assert {answer.outcome.kind for answer in answers} == {OutcomeKind.INTERRUPTED}
+        assert all(answer.outcome.ok for answer in cleaned.values())
+
+
+def test_fan_outs_at_once_share_the_connections(start_sshd: Callable[..., openssh.Sshd], tmp_path: Path) -> None:
+    server = start_sshd(nodes=12)
+    here = tmp_path / "here"
+    here.mkdir()
+    counting = Command("count", f"touch {here}/$$; sleep 0.3; ls {here} | wc -l; rm {here}/$$")
+    counts: list[int] = []
+    with Engine(server.settings(fanout=4)) as engine:
+
+        def ask(nodes: tuple[Node, ...]) -> None:
+            answers = engine.ask({node: [counting] for node in nodes})
+            counts.extend(int(answer.results["count"].stdout) for answer in answers.values())
+
+        asking = [threading.Thread(target=ask, args=(server.nodes[at : at + 3],)) for at in range(0, 12, 3)]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join(60)
+    assert len(counts) == 12
+    assert max(counts) <= 4
+
+
+def test_stopping_one_fan_out_early_leaves_the_other_alone(server: openssh.Sshd) -> None:
+    with Engine(server.settings(fanout=3)) as engine:
+        first = engine.collect({server.nodes[0]: [ADDRESS], server.nodes[1]: [Command("long", "sleep 20")]})
+        assert next(first).node == server.nodes[0]
+        begun, told = threading.Event(), []
+
+        def ask() -> None:
+            begun.set()
+            told.extend(engine.ask({server.nodes[2]: [Command("while", "sleep 1; echo whole")]}).values())
+
+        other = threading.Thread(target=ask)
+        other.start()
+        begun.wait(10)
+        first.close()
+        other.join(30)
+    assert told[0].outcome.stdout == "whole\n"
 
 
 def test_a_fault_of_our_own_is_an_answer_too(server: openssh.Sshd) -> None:
