@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ndctl.cli.selecting import ExcludeOption, NodesOption, PickOption, RackOption
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.status import Group, Level
 
@@ -48,8 +49,10 @@ def validate(
     inventories: Annotated[
         list[Path] | None, typer.Argument(help="Inventory files, or folders of them.", show_default=False)
     ] = None,
-    rack: Annotated[str | None, typer.Option("--rack", help="Only these racks, e.g. 1,3-5.")] = None,
-    nodes: Annotated[str | None, typer.Option("--nodes", help="Only these nodes, e.g. 'rack01-n[01-18]'.")] = None,
+    rack: RackOption = None,
+    nodes: NodesOption = None,
+    exclude: ExcludeOption = None,
+    pick: PickOption = None,
     only: Annotated[
         str | None, typer.Option("--only", help="Only these groups: nvlink, infiniband, nccl, gpu, host.")
     ] = None,
@@ -94,7 +97,7 @@ def validate(
     """
     from ndctl.cli.output import note
     from ndctl.workflow.budget import parse_budget
-    from ndctl.workflow.select import parse_nodes, parse_numbers
+    from ndctl.workflow.select import selection_of
     from ndctl.workflow.validate import Request, validate_inventories
 
     if replay is not None:
@@ -111,8 +114,7 @@ def validate(
         )
     request = Request(
         paths=tuple(inventories),
-        racks=parse_numbers(rack) if rack is not None else None,
-        nodes=parse_nodes(nodes) if nodes is not None else None,
+        selection=selection_of(rack, nodes, exclude, pick),
         groups=parse_groups(only),
         level=level,
         force=force,

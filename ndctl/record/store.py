@@ -191,6 +191,17 @@ class Store:
         except (zlib.error, ValueError, TypeError) as error:
             raise damaged(self.path, f"run {kept_id}", error) from error
 
+    def last_run(self, cluster: str) -> Run | None:
+        """The newest finished run in which this cluster was meant, whole or in part; None when there is none."""
+        with self._database.reading() as db:
+            found = db.execute(
+                "SELECT id FROM runs WHERE run IS NOT NULL AND EXISTS (SELECT 1 FROM"
+                " json_each(CASE WHEN json_valid(clusters) THEN clusters ELSE '[]' END) WHERE value = ?)"
+                " ORDER BY started DESC, id DESC LIMIT 1",
+                (column(cluster),),
+            ).fetchone()
+        return self.load(str(found[0])) if found is not None else None
+
     def line(self, run_id: str) -> RunLine:
         """The run's line of `runs`. Raises NdctlError exit 2 when there is none."""
         kept_id = self.resolve(run_id)

@@ -30,8 +30,9 @@ from ndctl.record.store import Store
 from ndctl.workflow.gathered import Gathered, disabled_checks, judge, judged, measurements, merged, settle
 from ndctl.workflow.history import hold_against_past
 from ndctl.workflow.known_checks import refuse_wrongly_disabled, switched_off
+from ndctl.workflow.node_groups import LastRun
 from ndctl.workflow.recording import Recorder, Source
-from ndctl.workflow.select import select
+from ndctl.workflow.select import EVERYTHING, Selection, nothing_selected, select
 from ndctl.workflow.transport import Transport, open_transport
 
 if TYPE_CHECKING:
@@ -42,15 +43,15 @@ RACKS_AT_ONCE = 16  # racks whose active tests run side by side
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to validate. `racks`/`nodes` None means all.
+    """What to validate.
 
+    selection:            racks and nodes
     max_nodes_under_test: how many nodes of the whole run may be under active test at one time; None: no limit
     budget_s:             seconds for each rack's active tests, which are then ordered by what they found before
     """
 
     paths: tuple[Path, ...]
-    racks: frozenset[int] | None = None
-    nodes: frozenset[str] | None = None
+    selection: Selection = EVERYTHING
     groups: frozenset[Group] = frozenset(Group)
     level: Level = Level.STANDARD
     force: bool = False
@@ -105,7 +106,7 @@ def validate_inventories(
         for loaded in inventories:
             source = sources[loaded.inventory.cluster]
             try:
-                one = discover(loaded, request, on_event, today)
+                one = discover(loaded, request, on_event, today, store.last_run)
                 gathered.append(one)
                 source.found(one.cluster)
                 try:
@@ -125,6 +126,8 @@ def validate_inventories(
                 break
         if len(unasked) == len(inventories):
             raise ManyErrors(list(unasked.values()))
+        if not interrupted and not unasked and not any(one.cluster.racks for one in gathered):
+            raise nothing_selected(request.selection)
         run = answer(
             inventories,
             gathered,
@@ -208,13 +211,17 @@ def describe(loaded: Loaded) -> Mapping[str, Any]:
     }
 
 
-def discover(loaded: Loaded, request: Request, on_event: EventSink, today: date) -> Gathered:
-    """The nodes that are meant, with their host keys learned, and the checks to ask of them."""
+def discover(loaded: Loaded, request: Request, on_event: EventSink, today: date, last: LastRun) -> Gathered:
+    """The nodes that are meant, with their host keys learned, and the checks to ask of them. `last` gives the runs
+    that @failed and @incomplete are read from."""
     from ndctl.workflow.jump_hosts import learn_jump_host
     from ndctl.workflow.nodes import discover as discover_nodes
     from ndctl.workflow.nodes import learn_host_keys
 
-    cluster = select(discover_nodes(loaded), request.racks, request.nodes)
+    selected = select(discover_nodes(loaded), request.selection, last=last)
+    cluster = selected.cluster
+    for message in (*selected.notes, selected.line) if request.selection != EVERYTHING else ():
+        on_event(Event("collect", "started", cluster=cluster.name, message=message))
     problems = learn_host_keys(loaded, cluster, relearn=request.relearn_host_keys)
     for node, problem in sorted(problems.items()):
         on_event(Event("note", "failed", cluster=cluster.name, node=node, message=f"host key not learned: {problem}"))

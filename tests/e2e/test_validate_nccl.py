@@ -11,6 +11,7 @@ from ndctl.inventory.loader import load
 from ndctl.jobs.active.registry import active_checks
 from ndctl.model.findings import Finding, Run
 from ndctl.model.status import Group, Level, Status, Verdict
+from ndctl.workflow.select import Selection
 from ndctl.workflow.validate import Request, validate_inventories
 from tests.e2e.lab import Lab
 
@@ -41,7 +42,9 @@ def ask(lab: Lab, only: set[str], *, racks: frozenset[int] | None = frozenset({1
     path.write_text(lab.inventory.read_text() + (f"disabled_checks:{off}\n" if off else ""))
     load(path)
     groups = frozenset({Group.NCCL, Group.GPU})
-    return validate_inventories(Request(paths=(path,), level=Level.ACCEPTANCE, groups=groups, racks=racks))
+    return validate_inventories(
+        Request(paths=(path,), level=Level.ACCEPTANCE, groups=groups, selection=Selection(racks))
+    )
 
 
 def standing(run: Run) -> list[Finding]:
