@@ -36,6 +36,7 @@ fuzz: setup ## damaged texts of every tool for a minute: no crash, no false pass
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 bench: setup ## measure fan-out, rendering and start-up against peers
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]' || echo "without some peers: see tests/bench/README.md" >&2
 	$(BIN)/python -m tests.bench
 
 golden: setup ## write the rendered goldens again; read the diff before you commit it

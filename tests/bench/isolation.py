@@ -85,17 +85,17 @@ def main(runs: int = RUNS) -> int:
     for one in cells:
         if one.bad > 3 or one.disturbed:
             continue
-        for words, share in (("accused wrongly", one.accused_wrongly), ("missed", one.missed)):
-            held &= _bar(f"{one.size} endpoints, {one.bad} bad: {words}", share, _MOST_WRONG, "{:.2%}")
+        for words, share in (("accused-wrongly", one.accused_wrongly), ("missed", one.missed)):
+            held &= _bar(f"isolation-{words}-{one.size}-endpoints-{one.bad}-bad", share, _MOST_WRONG, "{:.2%}")
         if one.size == 18 and one.bad in _PLAIN_BISECTION_AT_18:
             limit = _MOST_TESTS * _PLAIN_BISECTION_AT_18[one.bad]
-            held &= _bar(f"{one.size} endpoints, {one.bad} bad: mean tests", one.tests, limit, "{:.1f}")
+            held &= _bar(f"isolation-mean-tests-{one.size}-endpoints-{one.bad}-bad", one.tests, limit, "{:.1f}")
     return 0 if held else 1
 
 
 def _bar(what: str, value: float, limit: float, form: str) -> bool:
     held = value < limit
-    print(f"BAR {'held' if held else 'MISSED'}: {what} {form.format(value)} < {form.format(limit)}")
+    print(f"BAR {what} {form.format(value)} {form.format(limit)} {'ok' if held else 'MISSED'}")
     return held
 
 

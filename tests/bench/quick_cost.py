@@ -29,7 +29,7 @@ from ndctl.sim.nodes.server import serve
 from ndctl.sim.tools.registry import TOOLS
 from ndctl.sim.world import VM, World
 from ndctl.ssh.script import in_order, new_nonce, script_text
-from ndctl.workflow.validate import commands_of
+from ndctl.workflow.rack_work import commands_of
 
 LIMIT_S = 1.0
 ROUNDS = 7

@@ -56,8 +56,8 @@ def bars() -> list[tuple[str, float, float]]:
         ]
         walls = [cpu_and_wall(render, folder)[1] for _ in range(3)]
     return [
-        ("cpu of --help / bare typer", statistics.median(ratios), 1.7),
-        ("render 64 racks, seconds", statistics.median(walls), 5.0),
+        ("cpu-of-help-vs-bare-typer", statistics.median(ratios), 1.7),
+        ("render-64-racks-s", statistics.median(walls), 5.0),
     ]
 
 
