@@ -19,7 +19,7 @@ from paramiko.common import MSG_CHANNEL_CLOSE
 
 from ndctl.model.answers import OutcomeKind
 from ndctl.ssh.deadlines import Watch
-from ndctl.ssh.keys import Identities
+from ndctl.ssh.keys import Identities, Identity
 from ndctl.ssh.known_hosts import KnownHosts, Trust, fingerprint, host_name
 from ndctl.ssh.tunnel import handle_close, prepare
 
@@ -100,6 +100,7 @@ class Session(paramiko.Transport):
 
     def __init__(self, sock: Any) -> None:
         super().__init__(sock, packetizer_class=_Packetizer)
+        self.accepted: Identity | None = None  # what the server let us in with
         self._opening = threading.local()
         self._refusals: dict[int, tuple[int, str]] = {}
 
@@ -284,6 +285,7 @@ def _authenticate(session: Session, target: Target, watch: Watch, clock: Callabl
             if session.is_active():
                 raise
         if session.is_authenticated():
+            session.accepted = identity
             return
         if watch.expired:
             raise Fault(OutcomeKind.TIMED_OUT, f"{target} did not answer the login within {target.auth_s:g} s")

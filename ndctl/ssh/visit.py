@@ -18,7 +18,7 @@ from ndctl.ssh.stream import StreamReader
 
 INTERRUPTED = "interrupted"
 # The script's own start and end: probing `timeout`, making and removing its directory.
-_SCRIPT_OVERHEAD_S = 5.0
+SCRIPT_OVERHEAD_S = 5.0
 _READ_BYTES = 65_536
 
 Dial = Callable[[Target, Watch], Any]
@@ -47,7 +47,7 @@ def visit(
         sock = dial(target, watch)
         session = connection.log_in(sock, target, watch, clock)
         exit_code = _run_script(session, reader, target, watch, grace_s, began + node_deadline_s, clock)
-        outcome = _outcome_of_script(reader, exit_code, watch, node)
+        outcome = outcome_of_script(reader, exit_code, watch, node)
         passing = False
     except Fault as fault:
         outcome = Outcome(fault.kind, fault.detail, fault.hint)
@@ -60,9 +60,9 @@ def visit(
         if sock is not None:
             connection.close(session, sock)
     if watch.expired == INTERRUPTED:
-        outcome, passing = _interrupted(reader), False
+        outcome, passing = interrupted(reader), False
     watch.close()
-    return NodeAnswer(node, _with_only_result(outcome, reader.results, commands, clock() - began), reader.results), (
+    return NodeAnswer(node, with_only_result(outcome, reader.results, commands, clock() - began), reader.results), (
         passing
     )
 
@@ -97,7 +97,7 @@ def _run_script(
         channel.sendall(stdin)
         channel.shutdown_write()
     awaited: Command | None = None
-    watch.set("script", min(last, clock() + _SCRIPT_OVERHEAD_S + grace_s + target.channel_s))
+    watch.set("script", min(last, clock() + SCRIPT_OVERHEAD_S + grace_s + target.channel_s))
     while not reader.done:
         data = channel.recv(_READ_BYTES)
         if not data:
@@ -107,7 +107,7 @@ def _run_script(
         if current is not awaited:
             # One command at a time has the right to keep us waiting; a slow drip of bytes wins no more time.
             awaited = current
-            allowed = _time_of(current) + grace_s if current is not None else grace_s
+            allowed = time_of(current) + grace_s if current is not None else grace_s
             watch.set("script", min(last, clock() + allowed))
     if reader.done or watch.expired:
         return None
@@ -118,12 +118,13 @@ def _run_script(
     return code if code >= 0 else None
 
 
-def _time_of(command: Command) -> float:
+def time_of(command: Command) -> float:
     """The longest a command can take on the node, the hand over to sudo included."""
     return command.timeout_s + KILL_AFTER_S + (4 if command.root else 0)
 
 
-def _outcome_of_script(reader: StreamReader, exit_code: int | None, watch: Watch, node: Node) -> Outcome:
+def outcome_of_script(reader: StreamReader, exit_code: int | None, watch: Watch, node: Node) -> Outcome:
+    """What came of a script whose session is over. exit_code: the session's, None when it broke."""
     if reader.finished:
         return Outcome(OutcomeKind.OK)
     if reader.refusal:
@@ -150,13 +151,14 @@ def _outcome_of_script(reader: StreamReader, exit_code: int | None, watch: Watch
     return Outcome(OutcomeKind.CONNECTION_LOST, f"the connection to {node.name} broke{during}; {answered}")
 
 
-def _interrupted(reader: StreamReader) -> Outcome:
+def interrupted(reader: StreamReader) -> Outcome:
+    """Of a node that was cut because the caller stopped."""
     return Outcome(
         OutcomeKind.INTERRUPTED, f"stopped from here; {len(reader.results)} of {len(reader.commands)} commands answered"
     )
 
 
-def _with_only_result(
+def with_only_result(
     outcome: Outcome, results: Mapping[str, CommandResult], commands: tuple[Command, ...], seconds: float
 ) -> Outcome:
     """An Outcome carries the whole stream of a single command."""
