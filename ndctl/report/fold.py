@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ndctl.model.findings import Finding
+from ndctl.report.identity import Identity, common
 
 _NUMBER = re.compile(r"(\d+)")
 _SERIAL = re.compile(r",? serial [^,)\s]+")
@@ -48,7 +49,9 @@ def node_set(names: Iterable[str]) -> str:
 
 
 def fold(findings: Iterable[Finding], addresses: Mapping[str, str]) -> list[Folded]:
-    """Findings that differ only in node, its address, part and evidence, together; in the order of the first of each.
+    """Findings that differ only in node, part and evidence, and in their texts only by what is a node's own (its name
+    and address, serials, UUIDs, GUIDs, MACs), together; in the order of the first of each. What was measured, and what
+    was expected, keeps them apart.
 
     addresses: node name -> address, which texts about a node may hold
     """
@@ -56,7 +59,7 @@ def fold(findings: Iterable[Finding], addresses: Mapping[str, str]) -> list[Fold
     for finding in findings:
         groups.setdefault(_common(finding, addresses), []).append(finding)
     result = []
-    for common, members in groups.items():
+    for shared, members in groups.items():
         subjects_of: dict[str, set[str]] = {}
         for one in members:
             subjects_of.setdefault(one.node, set()).add(_without_serial(one.subject))
@@ -65,40 +68,33 @@ def fold(findings: Iterable[Finding], addresses: Mapping[str, str]) -> list[Fold
             nodes_of.setdefault(tuple(sorted(subjects, key=natural)), []).append(node)
         for subjects_key, nodes in nodes_of.items():
             own = [one for one in members if one.node in nodes]
-            result.append(_folded(common, own, nodes, subjects_key))
+            result.append(_folded(shared, own, nodes, subjects_key))
     return result
 
 
-def _folded(common: Finding, own: list[Finding], nodes: list[str], subjects: tuple[str, ...]) -> Folded:
+def _folded(shared: Finding, own: list[Finding], nodes: list[str], subjects: tuple[str, ...]) -> Folded:
     first = own[0]
     if len(subjects) == len({one.subject for one in own}):
         subjects = tuple(sorted({one.subject for one in own}, key=natural))  # nothing gained by leaving serials out
     same = all(one.message == first.message and one.cause == first.cause for one in own)
-    texts = first if same else common
+    texts = first if same else shared
     finding = replace(first, message=texts.message, cause=texts.cause)
     return Folded(finding, tuple(sorted(nodes, key=natural)), subjects, len(own))
 
 
 def _common(finding: Finding, addresses: Mapping[str, str]) -> Finding:
+    own = Identity((finding.node,), (addresses.get(finding.node, ""),))
     return replace(
         finding,
         node="",
         subject="",
         evidence="",
         caused_by="",
-        message=_nameless(finding.message, finding.node, addresses),
-        cause=_nameless(finding.cause, finding.node, addresses),
+        message=common(finding.message, own).text,
+        cause=common(finding.cause, own).text,
         # True and 1 are equal in Python, and are not the same answer.
         unit=f"{type(finding.value).__name__} {finding.unit}",
     )
-
-
-def _nameless(text: str, node: str, addresses: Mapping[str, str]) -> str:
-    """The text without the node's own name and address, so that eighteen equal time-outs are one."""
-    for name, stands_for in ((addresses.get(node, ""), "<address>"), (node, "<node>")):
-        if name and name in text:
-            text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", stands_for, text)
-    return text
 
 
 def _without_serial(subject: str) -> str:

@@ -117,6 +117,34 @@ def test_another_nodes_address_is_no_own_address() -> None:
     assert [entry.finding.message for entry in fold(found, addresses)] == ["10.40.0.11 is silent"] * 2
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        ("serial 1650924", "serial 1650925", "serial <serial>"),
+        ("port 0x946dae0300abcdef", "port 0x946dae0300abcdee", "port <guid>"),
+        ("00:0d:3a:11:22:33 twice", "00:0d:3a:11:22:34 twice", "<mac> twice"),
+        (
+            "GPU-3f2504e0-4f89-11d3-9a0c-0305e82c3301 lost",
+            "GPU-3f2504e0-4f89-11d3-9a0c-0305e82c3302 lost",
+            "GPU-<uuid> lost",
+        ),
+    ],
+)
+def test_what_is_each_parts_own_does_not_keep_equal_findings_apart(one: str, other: str, told: str) -> None:
+    (entry,) = fold([*on(1, message=one), *on(2, message=other)], {})
+    assert (entry.where, entry.finding.message) == ("rack07-n[01-02]  GPU 2 (0018:01:00.0)", told)
+    assert fold(on(1, message=one), {})[0].finding.message == one
+    # What was measured or expected stays, also where it looks like what is taken out of texts.
+    assert len(fold([*on(1, message=one, value=one), *on(2, message=other, value=other)], {})) == 2
+    assert len(fold([*on(1, message=one, expected=one), *on(2, message=other, expected=other)], {})) == 2
+
+
+@given(st.integers(), st.integers())
+def test_measured_values_never_fold(one: int, other: int) -> None:
+    found = [*on(1, message=f"busbw {one} GB/s, serial 1650924"), *on(2, message=f"busbw {other} GB/s, serial 1650925")]
+    assert len(fold(found, {})) == (1 if one == other else 2)
+
+
 @given(st.lists(findings_of(texts), max_size=8))
 def test_nothing_is_lost(found: list[Finding]) -> None:
     entries = fold(found, {})
