@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,15 +16,17 @@ from azure.mgmt.network import NetworkManagementClient
 from azure.mgmt.resource.deployments import DeploymentsMgmtClient
 from azure.mgmt.resource.resources import ResourceManagementClient
 
+from ndctl.azure.calls import Tally
 from ndctl.azure.clouds import Cloud, resolve_cloud
-from ndctl.azure.credentials import credential_for, redact, sign_in
+from ndctl.azure.credentials import RenewableCredential, credential_for, redact, sign_in
 from ndctl.azure.faults import endpoint_unreachable, error_from_fault, fault_from_exception
+from ndctl.azure.pacing import pace_for
+from ndctl.azure.pacing_policy import CALL_DEADLINE_S, Clock, PacingPolicy, RenewalPolicy, Retries
 from ndctl.inventory.schema import Inventory
 from ndctl.model.errors import ExitCode, NdctlError
 
 CONNECT_TIMEOUT_S = 10
 READ_TIMEOUT_S = 60
-CALL_DEADLINE_S = 300  # one call with all its retries
 # azure-core sends a POST again after 500, 503 and 504. For a POST that changes something, pass this to the call.
 NO_REPLAY: dict[str, Any] = {"retry_total": 0}
 # Compute calls name their API version: ComputeManagementClient silently ignores one given to the client. Interconnect
@@ -58,6 +60,9 @@ class AzureClients:
     network: NetworkManagementClient
     resources: ResourceManagementClient
     deployments: DeploymentsMgmtClient
+    tally: Tally = field(default_factory=Tally)
+    clock: Clock = field(default_factory=Clock)
+    who: Callable[[], str] = str  # name or application id of who is signed in, "" if unknown
 
     @contextmanager
     def telling(self, doing: str, exit_code: ExitCode = ExitCode.PREFLIGHT) -> Iterator[None]:
@@ -96,8 +101,9 @@ def connect(loaded: LoadedInventory, *, credential: TokenCredential | None = Non
             exit_code=ExitCode.USAGE,
         )
     cloud = resolve_cloud(inventory.cloud, loaded.path_of)
+    renewable = None
     if credential is None:
-        credential = credential_for(cloud, inventory.tenant)
+        credential = renewable = RenewableCredential(lambda: credential_for(cloud, inventory.tenant))
     sign_in(credential, cloud, inventory.tenant)
     # Request logs of the SDKs hold URLs and headers; ndctl tells its own story.
     logging.getLogger("azure").setLevel(logging.CRITICAL)
@@ -107,20 +113,31 @@ def connect(loaded: LoadedInventory, *, credential: TokenCredential | None = Non
         "connection_verify": cloud.verify,
         "connection_timeout": CONNECT_TIMEOUT_S,
         "read_timeout": READ_TIMEOUT_S,
-        "timeout": CALL_DEADLINE_S,
         "polling_interval": cloud.poll_s,
-        "retry_connect": 2,
-        "retry_status": 5,
-        "retry_total": 6,
     }
     subscription = inventory.subscription
+    pace = pace_for(cloud.endpoint, subscription, cloud.speed)
+    tally, clock = Tally(), Clock()
+
+    def own() -> dict[str, Any]:
+        """A pipeline strings its policies together, so each client has ones of its own."""
+        renewal = [RenewalPolicy(renewable)] if renewable else []
+        return {
+            **options,
+            "retry_policy": Retries(timeout=CALL_DEADLINE_S, retry_connect=2, retry_status=5, retry_total=6),
+            "per_retry_policies": [*renewal, PacingPolicy(pace, tally, clock)],
+        }
+
     return AzureClients(
         cloud=cloud,
         subscription=subscription,
         resource_group=inventory.resource_group,
         region=inventory.region,
-        compute=ComputeManagementClient(credential, subscription, **options),
-        network=NetworkManagementClient(credential, subscription, **options),
-        resources=ResourceManagementClient(credential, subscription, **options),
-        deployments=DeploymentsMgmtClient(credential, subscription, **options),
+        compute=ComputeManagementClient(credential, subscription, **own()),
+        network=NetworkManagementClient(credential, subscription, **own()),
+        resources=ResourceManagementClient(credential, subscription, **own()),
+        deployments=DeploymentsMgmtClient(credential, subscription, **own()),
+        tally=tally,
+        clock=clock,
+        who=renewable.who if renewable else str,
     )

@@ -9,13 +9,16 @@ A custom endpoint with `cloud.identity` uses workload identity with what that fi
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import re
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from azure.core.credentials import TokenCredential
+from azure.core.credentials import AccessToken, AccessTokenInfo, TokenCredential, TokenRequestOptions
 from azure.core.exceptions import AzureError, ClientAuthenticationError, ServiceRequestError, ServiceResponseError
 from azure.identity import DefaultAzureCredential, WorkloadIdentityCredential
 
@@ -28,6 +31,50 @@ _TRANSPORT = {"connection_timeout": SIGN_IN_TIMEOUT_S, "read_timeout": SIGN_IN_T
 # Anything long and opaque in a sign-in error may be a token or an assertion.
 _OPAQUE = re.compile(r"[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]*|[A-Za-z0-9+/=_\-]{80,}")
 _ATTEMPT = re.compile(r"^\s*(\w+Credential): (.+)$")
+
+
+class RenewableCredential:
+    """A credential that can be made to forget its tokens: when Azure refuses one that it still believes in.
+
+    That happens when the clock of this machine was set, when it slept, or when a token was revoked. Shared by threads.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._inner = make()
+        self._given = ""
+        self._lock = threading.Lock()
+
+    def get_token(self, *scopes: str, **options: Any) -> AccessToken:
+        token: AccessToken = self._inner.get_token(*scopes, **options)
+        self._given = token.token
+        return token
+
+    def get_token_info(self, *scopes: str, options: TokenRequestOptions | None = None) -> AccessTokenInfo:
+        token: AccessTokenInfo = self._inner.get_token_info(*scopes, options=options)
+        self._given = token.token
+        return token
+
+    def renew(self, refused: str) -> None:
+        """Forget the token that was refused; a newer one, fetched by another thread meanwhile, is kept."""
+        with self._lock:
+            if refused == self._given:
+                self._inner, self._given = self._make(), ""
+
+    def who(self) -> str:
+        """Name or application id in the last token, for records that people read: it is not verified. "" if unknown."""
+        parts = self._given.split(".")
+        try:
+            claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+            named = (claims.get(key) for key in ("upn", "unique_name", "preferred_username", "appid", "oid"))
+            return str(next((one for one in named if one), ""))
+        except (IndexError, ValueError, AttributeError):
+            return ""
+
+    def close(self) -> None:
+        close = getattr(self._inner, "close", None)
+        if callable(close):
+            close()
 
 
 def credential_for(cloud: Cloud, tenant: str | None) -> TokenCredential:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -13,7 +14,8 @@ from azure.mgmt.resource.deployments.models import Deployment, DeploymentPropert
 
 from ndctl.azure.clients import AzureClients
 from ndctl.azure.faults import AzureFault, fault_from_body, fault_from_exception
-from ndctl.azure.whatif import ArmDeployment, split_id
+from ndctl.azure.pacing_policy import BY_AZURE
+from ndctl.azure.whatif import ArmDeployment, from_template, split_id
 from ndctl.checks.azure_errors import FaultClass
 
 _ENDED = ("succeeded", "failed", "canceled")
@@ -71,7 +73,7 @@ def deploy(
         properties=DeploymentProperties(mode="Incremental", template=deployment.template, parameters=parameters)
     )
     try:
-        poller = _begin(clients, deployment.name, request, stop, start + deadline_s, clock)
+        poller = _begin(clients, deployment.name, request, stop, start + deadline_s, clock, put_by_azure(deployment))
         if poller is None:
             return ended(False, still_running="interrupted" if stop.is_set() else "deadline")
         next_look = clock()
@@ -105,6 +107,11 @@ def operations(clients: AzureClients, deployment_name: str) -> tuple[Operation, 
     return tuple(found)
 
 
+def put_by_azure(deployment: ArmDeployment) -> dict[str, int]:
+    """Type -> how many resources ARM will PUT for this deployment: they count against the providers' limits."""
+    return dict(Counter(one.type for one in from_template(deployment, "")))
+
+
 def _begin(
     clients: AzureClients,
     name: str,
@@ -112,10 +119,13 @@ def _begin(
     stop: threading.Event,
     deadline: float,
     clock: Callable[[], float],
+    by_azure: Mapping[str, int],
 ) -> Any:
     while True:
         try:
-            return clients.deployments.deployments.begin_create_or_update(clients.resource_group, name, request)
+            return clients.deployments.deployments.begin_create_or_update(
+                clients.resource_group, name, request, **{BY_AZURE: by_azure}
+            )
         except AzureError as error:
             if fault_from_exception(error).innermost_code != "DeploymentActive":
                 raise
