@@ -42,7 +42,7 @@ class Gathered:
     seconds: dict[str, float] = field(default_factory=dict)
     measured: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # rack -> rows to record, when all is done
     against_past: dict[str, list[Finding]] = field(default_factory=dict)
-    client: str = ""  # what was wrong with the machine ndctl runs on while it asked
+    client: dict[str, str] = field(default_factory=dict)  # rack -> what was wrong with the machine that asked it
 
 
 def merged(before: NodeAnswer | None, later: NodeAnswer) -> NodeAnswer:
@@ -74,7 +74,7 @@ def judged(one: Gathered, rack: Rack) -> RackResult:
         disabled=disabled_checks(one.loaded, one.today),
         seconds=one.seconds.get(rack.name, 0.0),
         remarks=active.remarks if active else (),
-        client=one.client,
+        client=one.client.get(rack.name, ""),
         exercised=exercised(active.measurements) if active else frozenset(),
         past=one.against_past.get(rack.name, ()),
     )
@@ -105,28 +105,32 @@ def measurements(gathered: list[Gathered]) -> list[dict[str, Any]]:
 
 def settle(
     one: Gathered,
+    rack: Rack,
     ask_again: Callable[[list[Node]], None],
     on_event: EventSink,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Ask racks whose fabric or IMEX still starts again, every SETTLE_EVERY_S, until they settled or SETTLE_S passed.
+    """Ask a rack whose fabric or IMEX still starts again, every SETTLE_EVERY_S, until it settled or SETTLE_S passed.
 
     Shortly after a boot that is how a healthy rack looks; what has not settled by then is judged as it stands.
     """
     until = clock() + SETTLE_S
-    while settling := [
-        rack for rack in one.cluster.racks if booted_lately(one, rack) and is_settling(judged(one, rack))
-    ]:
+    while booted_lately(one, rack) and is_settling(judged(one, rack)):
         left = until - clock()
         if left <= 0:
             return
-        for rack in settling:
-            message = f"fabric or IMEX still starting: asking again for up to {left:.0f} s"
-            on_event(Event("collect", "waiting", cluster=one.cluster.name, rack=rack.name, message=message))
-        sleep(min(SETTLE_EVERY_S, left))
-        ask_again([node for rack in settling for node in rack.nodes])
+        message = f"fabric or IMEX still starting: asking again for up to {left:.0f} s"
+        on_event(Event("collect", "waiting", cluster=one.cluster.name, rack=rack.name, message=message))
+        pause = min(SETTLE_EVERY_S, left)
+        while pause > 0:
+            if stopped():
+                return
+            sleep(min(1.0, pause))
+            pause -= 1.0
+        ask_again(list(rack.nodes))
 
 
 def booted_lately(one: Gathered, rack: Rack) -> bool:

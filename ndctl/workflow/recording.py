@@ -50,7 +50,9 @@ class Source(Protocol):
 
     def keep_text(self, node: str, command: str, text: str) -> None: ...
 
-    def client_trouble(self) -> str: ...
+    def client_trouble(self, rack: str) -> str:
+        """What is wrong with the machine that asked a rack's nodes, "" when nothing is."""
+        ...
 
     def found_per_check(self) -> Past: ...
 
@@ -61,7 +63,7 @@ class Source(Protocol):
     def sleep(self, seconds: float) -> None: ...
 
     def timing(self, rack: str) -> Any:
-        """A context in which this thread reads `clock` on behalf of `rack` ("": of the whole cluster)."""
+        """A context in which this thread reads `clock` on behalf of `rack`, or of a part of its work ("": of all)."""
         ...
 
 
@@ -189,10 +191,10 @@ class LiveSource:
         cluster = self._loaded.inventory.cluster
         self._recorder.store.answers.keep_text(self._recorder.run_id, cluster, node, command, text)
 
-    def client_trouble(self) -> str:
+    def client_trouble(self, rack: str) -> str:
         said = client_trouble()
-        self._note("client", said)
-        self.save()
+        with self._lock:
+            self._notes.setdefault("client", {})[rack] = said
         return said
 
     def found_per_check(self) -> Past:

@@ -23,10 +23,12 @@ from ndctl.model.status import Group, Level
 from ndctl.record.answers import Answers, Kept, NodeHistory, question
 from ndctl.record.past import Measured
 from ndctl.record.store import Store
+from ndctl.workflow.executors import AtOnceExecutor
+from ndctl.workflow.gather import gather
 from ndctl.workflow.gathered import Gathered
 from ndctl.workflow.recording import HOST_KEYS, Past
 from ndctl.workflow.remembered import NotRemembered, remembered_cluster, remembered_inventory
-from ndctl.workflow.validate import Request, answer, chosen, gather
+from ndctl.workflow.validate import Request, answer, chosen
 
 _NOT_ASKED = Outcome(OutcomeKind.INTERRUPTED, "this was not asked in the run that is made again")
 _LATER_S = 3600.0  # a clock that is read more often than it was has passed every deadline
@@ -115,7 +117,7 @@ def _run_again(kit: Kit) -> Run:
             gathered.append(one)
             # Raised where the run that is made again was interrupted.
             with suppress(KeyboardInterrupt):
-                gather(one, request, ReplaySource(kit, part, cluster, interrupted), ignore_events)
+                gather(one, request, ReplaySource(kit, part, cluster, interrupted), ignore_events, AtOnceExecutor)
         elif not interrupted:
             unasked[name] = NdctlError("replay.not-asked", "the run ended before its nodes were found")
     recorded = kit.recorded
@@ -256,8 +258,9 @@ class ReplaySource:
     def keep_text(self, node: str, command: str, text: str) -> None:
         """It is kept already."""
 
-    def client_trouble(self) -> str:
-        return str(self._part.get("client", ""))
+    def client_trouble(self, rack: str) -> str:
+        said = self._part.get("client", "")
+        return str(said.get(rack, "") if isinstance(said, Mapping) else said)
 
     def found_per_check(self) -> Past:
         return {check: (int(runs), int(found)) for check, (runs, found) in self._part.get("past", {}).items()}

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -19,26 +17,24 @@ from ndctl.checks.base import Check
 from ndctl.checks.registry import catalogue
 from ndctl.checks.verdict import PRESENT, exit_code
 from ndctl.inventory.loader import Loaded, load_many
-from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.errors import ManyErrors, NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.findings import Finding, RackResult, Run
-from ndctl.model.places import Cluster, Node, Rack, rack_name
+from ndctl.model.places import Cluster, rack_name
 from ndctl.model.status import Group, Level, Status, Verdict
 from ndctl.profiles.schema import Profile
 from ndctl.record.store import Store
-from ndctl.workflow.gathered import Gathered, disabled_checks, judge, judged, measurements, merged, settle
-from ndctl.workflow.history import hold_against_past
+from ndctl.workflow.executors import LeaveNow
+from ndctl.workflow.gather import gather
+from ndctl.workflow.gathered import Gathered, judge, measurements
 from ndctl.workflow.known_checks import refuse_wrongly_disabled, switched_off
 from ndctl.workflow.node_groups import LastRun
-from ndctl.workflow.recording import Recorder, Source
+from ndctl.workflow.recording import Recorder
 from ndctl.workflow.select import EVERYTHING, Selection, nothing_selected, select
 from ndctl.workflow.transport import Transport, open_transport
 
 if TYPE_CHECKING:
-    from ndctl.jobs.active.base import Outcome
-
-RACKS_AT_ONCE = 16  # racks whose active tests run side by side
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +116,8 @@ def validate_inventories(
                     raise
                 on_event(Event("note", "failed", cluster=loaded.inventory.cluster, message=error.message))
                 unasked[loaded.inventory.cluster] = error
+            except LeaveNow:
+                raise
             except KeyboardInterrupt:
                 on_event(Event("note", "failed", message="interrupted: judging what was gathered so far"))
                 interrupted = True
@@ -245,116 +243,3 @@ def chosen(profile: Profile, request: Request) -> list[Check]:
         for check in catalogue()
         if check.group in request.groups and request.level.includes(check.level) and check.applies(profile)
     ]
-
-
-def commands_of(checks: list[Check]) -> list[Command]:
-    """Each command once, in the order it runs."""
-    unique: dict[str, Command] = {}
-    for check in checks:
-        for command in check.commands:
-            unique.setdefault(command.id, command)
-    return sorted(unique.values(), key=lambda command: (command.order, command.id))
-
-
-def _told_while_starting(checks: list[Check]) -> list[Command]:
-    """What tells of fabric and IMEX. Counters keep their first reading."""
-    return [one for one in commands_of([c for c in checks if c.group is Group.NVLINK]) if one.order >= 0]
-
-
-def gather(one: Gathered, request: Request, source: Source, on_event: EventSink) -> None:
-    """Ask all nodes; at standard level run the active tests and ask again for what they may have changed. Then hold
-    what was measured against the rack's own past."""
-    with closing(source.transport()) as transport:
-        _gather(one, request, source, on_event, transport)
-    hold_against_past(one, source.earlier)
-
-
-def _gather(one: Gathered, request: Request, source: Source, on_event: EventSink, transport: Transport) -> None:
-    commands = commands_of(one.checks)
-    begun = time.monotonic()
-
-    def keep(answer: NodeAnswer) -> None:
-        one.answers[answer.node] = merged(one.answers.get(answer.node), answer)
-        if not answer.outcome.ok:
-            on_event(
-                Event(
-                    "collect",
-                    "failed",
-                    cluster=one.cluster.name,
-                    rack=answer.node.rack,
-                    node=answer.node.name,
-                    message=f"{answer.outcome.kind.value}: {answer.outcome.detail}",
-                )
-            )
-
-    transport.collect(dict.fromkeys(one.cluster.nodes, commands), keep)
-    starting = _told_while_starting(one.checks)
-
-    def ask_again(nodes: list[Node]) -> None:
-        answered = [node for node in nodes if node in one.answers and one.answers[node].outcome.ok]
-        transport.collect(dict.fromkeys(answered, starting), keep)
-
-    with source.timing("settling"):
-        settle(one, ask_again, on_event, clock=source.clock, sleep=source.sleep)
-    one.client = source.client_trouble()
-    for rack in one.cluster.racks:
-        one.seconds[rack.name] = time.monotonic() - begun
-    if request.level is Level.QUICK:
-        return
-    from ndctl.workflow.across import AcrossTests, RackSoFar
-    from ndctl.workflow.active import ActiveTests
-    from ndctl.workflow.bounds import NodeBound
-
-    shared: dict[str, Any] = {
-        "level": request.level,
-        "groups": request.groups,
-        "force": request.force,
-        "holder": source.holder,
-        "disabled": frozenset(disabled_checks(one.loaded, one.today)),
-        "on_event": on_event,
-        "bound": NodeBound(request.max_nodes_under_test),
-        "budget_s": request.budget_s,
-    }
-    past = source.found_per_check() if request.budget_s is not None else None
-    tests = ActiveTests(transport, one.loaded, past=past, token=source.token, clock=source.clock, **shared)
-    across = AcrossTests(transport, one.loaded, token=f"{source.token}x", **shared)
-    tests_begun = source.clock()
-    again = [command for command in commands if command.order > 0 or command.id == "kernel-log"]
-
-    def test(rack: Rack) -> None:
-        answers = {node: one.answers[node] for node in rack.nodes if node in one.answers}
-        suspects = {
-            f.node for f in judged(one, rack).findings if f.status.value == "fail" and f.node and not f.caused_by
-        }
-        with source.timing(rack.name):
-            result = tests.run(rack, answers, frozenset(suspects))
-        one.active[rack.name] = result
-        ended([rack], result)
-
-    def ended(racks: list[Rack], outcome: Outcome) -> None:
-        """Keep what a test gave, and ask again for what it may have changed."""
-        for node, command, text in outcome.texts:
-            source.keep_text(node, command, text)
-        if any(one.active[rack.name].ran for rack in racks):
-            answered = [n for rack in racks for n in rack.nodes if n in one.answers and one.answers[n].outcome.ok]
-            transport.collect(dict.fromkeys(answered, again), keep)
-        for rack in racks:
-            one.seconds[rack.name] = time.monotonic() - begun
-
-    with ThreadPoolExecutor(max_workers=RACKS_AT_ONCE) as pool:
-        racks = [pool.submit(test, rack) for rack in one.cluster.racks]
-        try:
-            for done in racks:
-                done.result()
-        except BaseException:
-            # Keys, processes and leases on the nodes are cleared by the racks' own threads, which the pool waits for.
-            tests.stop()
-            raise
-    across.run(
-        [
-            RackSoFar(rack, {n: one.answers[n] for n in rack.nodes if n in one.answers}, one.active[rack.name])
-            for rack in one.cluster.racks
-        ],
-        ended,
-        spent_s=source.clock() - tests_begun,
-    )

@@ -89,10 +89,10 @@ def test_settling_racks_are_asked_again_until_they_settle_or_time_is_up(
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    settle(one, ask_again, lambda event: None, clock=lambda: now[0], sleep=sleep)
+    settle(one, rack, ask_again, lambda event: None, clock=lambda: now[0], sleep=sleep)
     assert answers["left"] == 0 and now[0] == 2 * gathered.SETTLE_EVERY_S
     answers["left"], now[0] = 10_000, 0.0
-    settle(one, ask_again, lambda event: None, clock=lambda: now[0], sleep=sleep)
+    settle(one, rack, ask_again, lambda event: None, clock=lambda: now[0], sleep=sleep)
     assert now[0] == gathered.SETTLE_S, "it stops at the deadline and leaves the judging to others"
 
 

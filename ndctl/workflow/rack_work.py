@@ -1,0 +1,186 @@
+"""The unit of work of a validation: one rack, from the first question to its nodes to the end of its own active tests.
+
+Racks know nothing of each other here, except that they share the bound on nodes under test and the places for active
+tests. What comes of a rack goes into the `Gathered` of its cluster at once, so that an interruption loses nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from ndctl.checks.base import Check
+from ndctl.model.answers import Command, NodeAnswer
+from ndctl.model.events import Event, EventSink
+from ndctl.model.places import Node, Rack
+from ndctl.model.status import Group, Level
+from ndctl.workflow.gathered import Gathered, disabled_checks, judged, merged, settle
+from ndctl.workflow.recording import Source
+from ndctl.workflow.transport import Transport
+
+if TYPE_CHECKING:
+    from ndctl.jobs.active.base import Outcome
+    from ndctl.workflow.bounds import NodeBound
+    from ndctl.workflow.validate import Request
+
+TESTED_AT_ONCE = 16  # racks whose active tests run side by side
+_STOP_LOOKED_AT_S = 0.5
+
+
+def commands_of(checks: list[Check]) -> list[Command]:
+    """Each command once, in the order it runs."""
+    unique: dict[str, Command] = {}
+    for check in checks:
+        for command in check.commands:
+            unique.setdefault(command.id, command)
+    return sorted(unique.values(), key=lambda command: (command.order, command.id))
+
+
+def told_while_starting(checks: list[Check]) -> list[Command]:
+    """What tells of fabric and IMEX. Counters keep their first reading."""
+    return [one for one in commands_of([c for c in checks if c.group is Group.NVLINK]) if one.order >= 0]
+
+
+def shared_by_tests(one: Gathered, request: Request, source: Source, bound: NodeBound, on_event: EventSink) -> Any:
+    """What tests of one rack and tests between racks are both made with."""
+    return {
+        "level": request.level,
+        "groups": request.groups,
+        "force": request.force,
+        "holder": source.holder,
+        "disabled": frozenset(disabled_checks(one.loaded, one.today)),
+        "on_event": on_event,
+        "bound": bound,
+        "budget_s": request.budget_s,
+    }
+
+
+class RackWork:
+    """Works on racks of one cluster; call it with a rack, from as many threads as there are racks."""
+
+    def __init__(
+        self,
+        one: Gathered,
+        request: Request,
+        source: Source,
+        transport: Transport,
+        bound: NodeBound,
+        on_event: EventSink,
+    ) -> None:
+        self._one = one
+        self._request = request
+        self._source = source
+        self._transport = transport
+        self._on_event = on_event
+        self._commands = commands_of(one.checks)
+        self._starting = told_while_starting(one.checks)
+        # What active tests may have changed.
+        self._again = [c for c in self._commands if c.order > 0 or c.id == "kernel-log"]
+        self._places = threading.Semaphore(TESTED_AT_ONCE)
+        self._stopping = threading.Event()
+        self._begun: dict[str, float] = {}
+        self.tests_begun = math.inf  # by the source's clock, which is read for a budget only
+        self._tests: Any = None
+        if request.level is not Level.QUICK:
+            from ndctl.workflow.active import ActiveTests
+
+            self._tests = ActiveTests(
+                transport,
+                one.loaded,
+                past=source.found_per_check() if request.budget_s is not None else None,
+                token=source.token,
+                clock=source.clock,
+                **shared_by_tests(one, request, source, bound, on_event),
+            )
+
+    def __call__(self, rack: Rack) -> None:
+        """Ask the rack's nodes, wait while it still starts, and run its active tests if the level has any."""
+        self._begun[rack.name] = time.monotonic()
+        try:
+            self._ask(rack)
+            if self._tests is not None:
+                self._test(rack)
+        finally:
+            self._took(rack)
+
+    def stop(self) -> None:
+        """Begin nothing more: nodes being asked have a few seconds to finish, active tests are ended and clean up."""
+        self._stopping.set()
+        self._transport.stop()
+        if self._tests is not None:
+            self._tests.stop()
+
+    def ended(self, racks: list[Rack], outcome: Outcome) -> None:
+        """Keep what a test gave, and ask again for what it may have changed."""
+        one = self._one
+        for node, command, text in outcome.texts:
+            self._source.keep_text(node, command, text)
+        if any(one.active[rack.name].ran for rack in racks):
+            answered = [n for rack in racks for n in rack.nodes if n in one.answers and one.answers[n].outcome.ok]
+            self._transport.collect(dict.fromkeys(answered, self._again), self._keep)
+        for rack in racks:
+            self._took(rack)
+
+    def _ask(self, rack: Rack) -> None:
+        self._transport.collect(dict.fromkeys(rack.nodes, self._commands), self._keep)
+        with self._source.timing(f"{rack.name} settling"):
+            settle(
+                self._one,
+                rack,
+                self._ask_again,
+                self._on_event,
+                clock=self._source.clock,
+                sleep=self._source.sleep,
+                stopped=self._stopping.is_set,
+            )
+        self._one.client[rack.name] = self._source.client_trouble(rack.name)
+
+    def _ask_again(self, nodes: list[Node]) -> None:
+        one = self._one
+        answered = [node for node in nodes if node in one.answers and one.answers[node].outcome.ok]
+        self._transport.collect(dict.fromkeys(answered, self._starting), self._keep)
+
+    def _test(self, rack: Rack) -> None:
+        one = self._one
+        answers = {node: one.answers[node] for node in rack.nodes if node in one.answers}
+        suspects = {
+            f.node for f in judged(one, rack).findings if f.status.value == "fail" and f.node and not f.caused_by
+        }
+        while not self._places.acquire(timeout=_STOP_LOOKED_AT_S):
+            if self._stopping.is_set():
+                break
+        else:
+            try:
+                self._run_tests(rack, answers, frozenset(suspects))
+            finally:
+                self._places.release()
+            return
+        self._run_tests(rack, answers, frozenset(suspects))  # stopped: they begin nothing and say so
+
+    def _run_tests(self, rack: Rack, answers: dict[Node, NodeAnswer], suspects: frozenset[str]) -> None:
+        with self._source.timing(rack.name):
+            if self._request.budget_s is not None:
+                self.tests_begun = min(self.tests_begun, self._source.clock())
+            result = self._tests.run(rack, answers, suspects)
+        self._one.active[rack.name] = result
+        self.ended([rack], result)
+
+    def _keep(self, answer: NodeAnswer) -> None:
+        one = self._one
+        one.answers[answer.node] = merged(one.answers.get(answer.node), answer)
+        if not answer.outcome.ok:
+            self._on_event(
+                Event(
+                    "collect",
+                    "failed",
+                    cluster=one.cluster.name,
+                    rack=answer.node.rack,
+                    node=answer.node.name,
+                    message=f"{answer.outcome.kind.value}: {answer.outcome.detail}",
+                )
+            )
+
+    def _took(self, rack: Rack) -> None:
+        self._one.seconds[rack.name] = time.monotonic() - self._begun[rack.name]
