@@ -1,36 +1,33 @@
 """The part of the user's ssh_config that ndctl follows. What it passes over is listed, so that it can be said.
 
-Read: Host (patterns, negation), HostName, User, Port, IdentityFile, ProxyJump, ConnectTimeout, UserKnownHostsFile,
-Include. As in ssh_config(5) the first value found wins, except IdentityFile, which gathers. `Match` blocks other
-than `Match all` are passed over whole: a condition that is not understood must not count as met.
+Read: Host, Match (`config_conditions`), Include, HostName, User, Port, IdentityFile, ProxyJump, ConnectTimeout,
+UserKnownHostsFile, with their tokens. As in ssh_config(5) the first value found wins, except IdentityFile, which
+gathers. A ProxyCommand is not run; where it would count, the answer names its line.
 """
 
 from __future__ import annotations
 
-import fnmatch
-import glob
+import getpass
 import os
 import re
-import shlex
+import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
-_KEYWORDS = {
-    "hostname": "HostName",
-    "user": "User",
-    "port": "Port",
-    "identityfile": "IdentityFile",
-    "proxyjump": "ProxyJump",
-    "connecttimeout": "ConnectTimeout",
-    "userknownhostsfile": "UserKnownHostsFile",
-}
-_LINE = re.compile(r"^\s*([A-Za-z0-9]+)(?:\s*=\s*|\s+)(.*?)\s*$")
-_INCLUDE_DEPTH = 16
+from ndctl.ssh.config_conditions import Asked
+from ndctl.ssh.config_reader import ConfigReader, Setting, expand_path, seconds_of
+
+_TOKEN = re.compile(r"%(.)")
 
 
 @dataclass(frozen=True, slots=True)
 class HostConfig:
-    """What the file says of one host; empty where it says nothing. `proxy_jump` "none" switches jumping off."""
+    """What the file says of one host; empty where it says nothing. `proxy_jump` "none" switches jumping off.
+
+    unfollowed: the place of a ProxyCommand that ssh would use for this host and ndctl does not
+    """
 
     host_name: str = ""
     user: str = ""
@@ -39,153 +36,119 @@ class HostConfig:
     proxy_jump: str = ""
     connect_timeout_s: float = 0.0
     known_hosts: tuple[Path, ...] = ()
-
-
-@dataclass(slots=True)
-class _Block:
-    """`patterns` None: applies to every host. An included file keeps the patterns it was included under."""
-
-    conditions: tuple[tuple[str, ...], ...]
-    values: list[tuple[str, list[str]]] = field(default_factory=list)
+    unfollowed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UserConfig:
     """A parsed ssh_config. `ignored` are lines like "~/.ssh/config:12 ForwardAgent"."""
 
-    blocks: tuple[_Block, ...] = ()
+    settings: tuple[Setting, ...] = ()
     ignored: tuple[str, ...] = ()
     home: Path = Path("/")
+    local_user: str = ""
 
     @classmethod
     def load(cls, path: Path, home: Path | None = None) -> UserConfig:
         """Read the file and what it includes; a missing file is an empty configuration."""
         home = home or Path.home()
-        reader = _Reader(home)
-        reader.read(path, (), depth=0)
-        return cls(tuple(reader.blocks), tuple(reader.ignored), home)
+        reader = ConfigReader(home)
+        reader.read(path)
+        return cls(tuple(reader.settings), tuple(reader.ignored), home, _local_user())
 
-    def lookup(self, host: str) -> HostConfig:
-        first: dict[str, list[str]] = {}
-        identities: list[str] = []
-        for block in self.blocks:
-            if not all(_matches(patterns, host) for patterns in block.conditions):
-                continue
-            for keyword, words in block.values:
-                if keyword == "identityfile":
-                    identities.extend(words[:1])
-                else:
-                    first.setdefault(keyword, words)
-        name = _one(first, "hostname").replace("%h", host).replace("%%", "%")
+    def lookup(self, host: str, *, user: str = "", port: int = 0, else_user: str = "") -> HostConfig:
+        """What the file says of a host asked for by this name.
+
+        user, port: given already (as by `ssh -l`, `-p`): they beat the file's, and conditions and tokens see them
+        else_user:  who logs in when neither says
+        """
+        found = _Found(host, user)
+        for setting in self.settings:
+            if all(condition.met(found.asked(else_user, self.local_user)) for condition in setting.conditions):
+                found.take(setting)
+        values = found.values
+        name = found.host_name()
+        who = user or _one(values, "user")
+        known_port = port or _number(_one(values, "port"))
+        tokens = {
+            "h": name or host,
+            "n": host,
+            "k": host,
+            "p": str(known_port or 22),
+            "r": who or else_user or self.local_user,
+        }
+        own = {"d": str(self.home), "i": str(os.getuid()), "u": self.local_user, **_machine()}
         return HostConfig(
             host_name=name,
-            user=_one(first, "user"),
-            port=_number(_one(first, "port")),
-            identity_files=tuple(self._path(text) for text in identities if text.lower() != "none"),
-            proxy_jump=_one(first, "proxyjump"),
-            connect_timeout_s=float(_number(_one(first, "connecttimeout"))),
-            known_hosts=tuple(
-                self._path(text) for text in first.get("userknownhostsfile", ()) if text.lower() != "none"
+            user=_one(values, "user"),
+            port=_number(_one(values, "port")),
+            identity_files=tuple(
+                dict.fromkeys(self._path(text, tokens | own) for text in found.identities if text.lower() != "none")
             ),
+            proxy_jump=_with_tokens(_one(values, "proxyjump"), tokens),
+            connect_timeout_s=seconds_of(_one(values, "connecttimeout")) or 0.0,
+            known_hosts=tuple(
+                self._path(text, tokens | own)
+                for text in values.get("userknownhostsfile", ())
+                if text.lower() != "none"
+            ),
+            unfollowed=found.unfollowed,
         )
 
-    def _path(self, text: str) -> Path:
-        return _expand(text, self.home)
+    def _path(self, text: str, tokens: Mapping[str, str]) -> Path:
+        return expand_path(_with_tokens(text, tokens), self.home)
 
 
-class _Reader:
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.blocks: list[_Block] = []
-        self.ignored: list[str] = []
+@dataclass(slots=True)
+class _Found:
+    """What has been found for one host so far; conditions further down look at it."""
 
-    def read(self, path: Path, outer: tuple[tuple[str, ...], ...], depth: int) -> None:
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            self.ignored.append(f"{path} cannot be read: {error.strerror}")
-            return
-        block: _Block | None = self._open(outer)
-        for number, line in enumerate(text.splitlines(), start=1):
-            match = _LINE.match(line)
-            if match is None or line.lstrip().startswith("#"):
-                continue
-            keyword, words = match[1].lower(), _words(match[2])
-            where = f"{path}:{number}"
-            if not words:
-                self.ignored.append(f"{where} {match[1]} without a value")
-            elif keyword == "host":
-                block = self._open((*outer, tuple(words)))
-            elif keyword == "match":
-                block = self._open(outer) if [word.lower() for word in words] == ["all"] else None
-                if block is None:
-                    self.ignored.append(f"{where} Match {match[2]} (its whole block)")
-            elif block is None:
-                continue
-            elif keyword == "include":
-                self._include(words, block.conditions, depth, where)
-                block = self._open(block.conditions)
-            elif keyword in _KEYWORDS:
-                if _wrong_number(keyword, words[0]):
-                    self.ignored.append(f"{where} {match[1]} {words[0]} is not a number")
-                else:
-                    block.values.append((keyword, words))
-            else:
-                self.ignored.append(f"{where} {match[1]}")
+    original: str
+    user: str
+    values: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    identities: list[str] = field(default_factory=list)
+    unfollowed: str = ""
 
-    def _open(self, conditions: tuple[tuple[str, ...], ...]) -> _Block:
-        block = _Block(conditions)
-        self.blocks.append(block)
-        return block
+    def asked(self, else_user: str, local_user: str) -> Asked:
+        user = self.user or _one(self.values, "user") or else_user or local_user
+        return Asked(self.original, self.host_name() or self.original, user, local_user)
 
-    def _include(self, words: list[str], outer: tuple[tuple[str, ...], ...], depth: int, where: str) -> None:
-        if depth >= _INCLUDE_DEPTH:
-            self.ignored.append(f"{where} Include nested more than {_INCLUDE_DEPTH} deep")
-            return
-        for word in words:
-            pattern = _expand(word, self.home)
-            if not pattern.is_absolute():
-                pattern = self.home / ".ssh" / pattern
-            for name in sorted(glob.glob(str(pattern))):
-                self.read(Path(name), outer, depth + 1)
+    def host_name(self) -> str:
+        return _with_tokens(_one(self.values, "hostname"), {"h": self.original}).lower()
+
+    def take(self, setting: Setting) -> None:
+        if setting.keyword == "identityfile":
+            self.identities.extend(setting.words[:1])
+        elif setting.keyword == "proxycommand":
+            # ProxyJump and ProxyCommand compete: the one that stands first counts.
+            if "proxyjump" not in self.values and setting.words[0].lower() != "none":
+                self.unfollowed = self.unfollowed or setting.where
+                self.values["proxyjump"] = ()
+        else:
+            self.values.setdefault(setting.keyword, setting.words)
 
 
-def _words(text: str) -> list[str]:
+def _with_tokens(text: str, tokens: Mapping[str, str]) -> str:
+    """%h and its like; one that is not among `tokens` stays as it is."""
+    return _TOKEN.sub(lambda match: "%" if match[1] == "%" else tokens.get(match[1], match[0]), text)
+
+
+@cache
+def _machine() -> Mapping[str, str]:
+    name = socket.gethostname()
+    return {"L": name.partition(".")[0], "l": name}
+
+
+def _local_user() -> str:
     try:
-        return shlex.split(text, comments=True)
-    except ValueError:
-        return text.split()
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
-def _matches(patterns: tuple[str, ...], host: str) -> bool:
-    """Some pattern fits and no negated one does; only * and ? are special."""
-    hit = False
-    for pattern in patterns:
-        negated = pattern.startswith("!")
-        plain = pattern.lstrip("!").lower().replace("[", "[[]")
-        if fnmatch.fnmatchcase(host.lower(), plain):
-            if negated:
-                return False
-            hit = True
-    return hit
-
-
-def _wrong_number(keyword: str, word: str) -> bool:
-    return keyword in ("port", "connecttimeout") and not word.isdigit() and word.lower() != "none"
-
-
-def _one(values: dict[str, list[str]], keyword: str) -> str:
-    return values[keyword][0] if keyword in values else ""
+def _one(values: Mapping[str, tuple[str, ...]], keyword: str) -> str:
+    return values[keyword][0] if values.get(keyword) else ""
 
 
 def _number(text: str) -> int:
     return int(text) if text.isdigit() else 0
-
-
-def _expand(text: str, home: Path) -> Path:
-    text = text.replace("%d", str(home))
-    if text == "~" or text.startswith("~/"):
-        return home / text[2:]
-    return Path(os.path.expandvars(text.replace("${HOME}", str(home))))
