@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.workflow.lock_holder import holder_name
 
 
 def _now() -> datetime:
@@ -46,6 +47,11 @@ def cluster_lock(folder: Path, cluster: str, doing: str, now: Callable[[], datet
             yield
         finally:
             file.truncate(0)
+
+
+def this_holder() -> str:
+    """user@host, as it stands in locks and audit lines."""
+    return holder_name(_user(), socket.gethostname())
 
 
 def _user() -> str:
