@@ -11,6 +11,7 @@ import typer
 from ndctl.model.errors import ExitCode
 
 if TYPE_CHECKING:
+    from ndctl.inventory.loader import Loaded
     from ndctl.model.places import Cluster
 
 
@@ -18,6 +19,10 @@ class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
     HOSTFILE = "hostfile"
+    ANSIBLE = "ansible"
+    SSH_CONFIG = "ssh-config"
+    SLURM_TOPOLOGY = "slurm-topology"
+    SLURM_TOPOLOGY_YAML = "slurm-topology-yaml"
 
 
 def register(app: typer.Typer) -> None:
@@ -28,34 +33,71 @@ def register(app: typer.Typer) -> None:
 def nodes(
     inventory: Annotated[Path, typer.Argument(help="Inventory file.", metavar="INVENTORY", show_default=False)],
     output: Annotated[
-        Format, typer.Option("-o", "--output", help="hostfile: one address a line, in the order of names.")
+        Format,
+        typer.Option(
+            "-o",
+            "--output",
+            help="hostfile: for mpirun, slots as GPUs. ansible: YAML inventory. ssh-config: for Include or ssh -F. "
+            "slurm-topology, slurm-topology-yaml: topology/block, a block for each NVLink domain of the last run.",
+        ),
     ] = Format.TABLE,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="The record of runs to take NVLink domains from.")
+    ] = None,
 ) -> None:
     """List the nodes. A name keeps its VM, whatever Azure's instance ids do.
 
-    Exit status: 0, 8 when a rack has fewer nodes than asked for, 3 not signed in or not permitted, 4 Azure cannot be
-    reached.
+    Exit status: 0, 8 when a rack has fewer nodes than asked for, or a node's NVLink domain is not known
+    (slurm-topology), 3 not signed in or not permitted, 4 Azure cannot be reached.
     """
     from ndctl.cli.output import emit, say
     from ndctl.inventory.loader import load
-    from ndctl.model.jsonable import dumps
-    from ndctl.workflow.nodes import discover, nodes_dict
+    from ndctl.workflow.nodes import discover
 
     loaded = load(inventory)
     cluster = discover(loaded)
-    if output is Format.JSON:
-        emit(dumps(nodes_dict(loaded, cluster)))
-    elif output is Format.HOSTFILE:
-        for node in cluster.nodes:
-            if node.address:
-                emit(node.address)
-    else:
-        emit("\n".join(table_lines(cluster)))
+    text, complete = _answer(loaded, cluster, output, record)
+    if text:
+        emit(text)
     short = [rack for rack in cluster.racks if sum(bool(node.address) for node in rack.nodes) < rack.expected_nodes]
     for rack in short:
         say(f"{rack.name}: {sum(bool(n.address) for n in rack.nodes)} of {rack.expected_nodes} nodes have an address")
-    if short:
+    if short or not complete:
         raise typer.Exit(int(ExitCode.INCOMPLETE))
+
+
+def _answer(loaded: Loaded, cluster: Cluster, output: Format, record: Path | None) -> tuple[str, bool]:
+    """The text, and whether it holds all that it should."""
+    if output is Format.JSON:
+        from ndctl.model.jsonable import dumps
+        from ndctl.workflow.nodes import nodes_dict
+
+        return dumps(nodes_dict(loaded, cluster)), True
+    if output is Format.TABLE:
+        return "\n".join(table_lines(cluster)), True
+    from ndctl.report import host_lists
+
+    if output is Format.HOSTFILE:
+        return host_lists.hostfile(cluster, loaded.profile.gpu.count.value), True
+    origin = f"{cluster.name}: made by ndctl nodes {loaded.path} -o {output.value}"
+    if output in (Format.SLURM_TOPOLOGY, Format.SLURM_TOPOLOGY_YAML):
+        return _topology(cluster, output, record, origin)
+    from ndctl.workflow.reach import reach_of
+
+    make = host_lists.ansible_inventory if output is Format.ANSIBLE else host_lists.ssh_config
+    return make(cluster, reach_of(loaded), origin), True
+
+
+def _topology(cluster: Cluster, output: Format, record: Path | None, origin: str) -> tuple[str, bool]:
+    from ndctl.record.store import Store
+    from ndctl.report.slurm_topology import topology, topology_conf, topology_yaml
+    from ndctl.workflow.node_domains import node_domains
+
+    with Store(record, create=False) as store:
+        found = topology(cluster, node_domains(cluster, store))
+    if output is Format.SLURM_TOPOLOGY_YAML:
+        return topology_yaml(found, cluster.name, origin), not found.unknown
+    return topology_conf(found, origin), not found.unknown
 
 
 def table_lines(cluster: Cluster) -> list[str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.places import Cluster, Node
 from ndctl.workflow.host_keys import known_hosts_path
 from ndctl.workflow.jump_hosts import jump_chains
+
+if TYPE_CHECKING:
+    from ndctl.ssh.settings import SshSettings
 
 
 class Transport(Protocol):
@@ -38,24 +41,8 @@ class SshTransport:
     def __init__(self, loaded: Loaded, cluster: Cluster, fanout: int) -> None:
         from ndctl.ssh.engine import Engine
         from ndctl.ssh.known_hosts import KnownHosts
-        from ndctl.ssh.settings import settings_from
 
-        ssh = loaded.inventory.ssh
-        known_hosts = known_hosts_path(loaded)
-        public_key = ssh.public_key
-        if public_key is not None and " " not in public_key:
-            public_key = str(loaded.path_of(public_key))
-        self._settings = settings_from(
-            user=ssh.user,
-            port=ssh.port,
-            public_key=public_key,
-            private_key=str(loaded.path_of(ssh.private_key)) if ssh.private_key else None,
-            jump=jump_chains(loaded),
-            known_hosts=[known_hosts],
-            fanout=fanout,
-            user_config=_user_config(),
-            learn_hint=_learn_hint(loaded, known_hosts),
-        )
+        self._settings = ssh_settings(loaded, fanout)
         self._known = KnownHosts.load(self._settings.known_hosts)
         self._engine = Engine(self._settings)
 
@@ -85,6 +72,28 @@ class SshTransport:
 
     def close(self) -> None:
         self._engine.close()
+
+
+def ssh_settings(loaded: Loaded, fanout: int) -> SshSettings:
+    """How this inventory's nodes are reached. Raises NdctlError exit 4 when the jump VM has not been learned."""
+    from ndctl.ssh.settings import settings_from
+
+    ssh = loaded.inventory.ssh
+    known_hosts = known_hosts_path(loaded)
+    public_key = ssh.public_key
+    if public_key is not None and " " not in public_key:
+        public_key = str(loaded.path_of(public_key))
+    return settings_from(
+        user=ssh.user,
+        port=ssh.port,
+        public_key=public_key,
+        private_key=str(loaded.path_of(ssh.private_key)) if ssh.private_key else None,
+        jump=jump_chains(loaded),
+        known_hosts=[known_hosts],
+        fanout=fanout,
+        user_config=_user_config(),
+        learn_hint=_learn_hint(loaded, known_hosts),
+    )
 
 
 def _user_config() -> Path | None:

@@ -34,7 +34,8 @@ def test_the_whole_life_of_a_cluster(region: Region, ndctl: Ndctl, tmp_path: Pat
     assert deployed.out.endswith("2 racks as planned\n")
 
     hosts = ndctl("nodes", inventory, "-o", "hostfile")
-    assert hosts.code == 0 and len(set(hosts.out.split())) == 36
+    assert hosts.code == 0 and len(set(hosts.out.splitlines())) == 36
+    assert {line.partition(" ")[2] for line in hosts.out.splitlines()} == {"slots=4"}
     told = json.loads(ndctl("nodes", inventory, "-o", "json").out)
     assert told["schema"] == "ndctl.nodes/1"
     assert [node["name"] for node in told["racks"][1]["nodes"]] == [f"rack02-n{n:02d}" for n in range(1, 19)]
@@ -107,7 +108,7 @@ def test_racks_beyond_the_inventory_are_shown_and_left_alone(region: Region, ndc
     assert "1 no change · 0 create · 0 modify · 0 delete · 1 beyond the inventory" in planned.out
     assert "rack02    live, but beyond the racks of the inventory" in planned.out
     assert ndctl("deploy", inventory).out == "rack01  unchanged\n1 rack as planned\n"
-    assert len(ndctl("nodes", inventory, "-o", "hostfile").out.split()) == 36
+    assert len(ndctl("nodes", inventory, "-o", "hostfile").out.splitlines()) == 36
 
 
 def test_a_plan_is_stale_when_the_inventory_moves(region: Region, ndctl: Ndctl, tmp_path: Path) -> None:
