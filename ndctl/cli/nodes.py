@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ndctl.cli.selecting import ExcludeOption, NodesOption, PickOption, RackOption
 from ndctl.model.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ class Format(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the program."""
-    app.command("nodes")(nodes)
+    app.command("nodes")(list_nodes)
 
 
-def nodes(
+def list_nodes(
     inventory: Annotated[Path, typer.Argument(help="Inventory file.", metavar="INVENTORY", show_default=False)],
     output: Annotated[
         Format,
@@ -41,21 +42,40 @@ def nodes(
             "slurm-topology, slurm-topology-yaml: topology/block, a block for each NVLink domain of the last run.",
         ),
     ] = Format.TABLE,
+    rack: RackOption = None,
+    nodes: NodesOption = None,
+    exclude: ExcludeOption = None,
+    pick: PickOption = None,
     record: Annotated[
-        Path | None, typer.Option("--record", help="The record of runs to take NVLink domains from.")
+        Path | None,
+        typer.Option(
+            "--record",
+            help="Record that @failed and NVLink domains are read from. [default: the state directory]",
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """List the nodes. A name keeps its VM, whatever Azure's instance ids do.
 
-    Exit status: 0, 8 when a rack has fewer nodes than asked for, or a node's NVLink domain is not known
-    (slurm-topology), 3 not signed in or not permitted, 4 Azure cannot be reached.
+    Exit status: 0, 2 usage or no node chosen, 8 when a rack has fewer nodes than asked for, or a node's NVLink domain
+    is not known (slurm-topology), 3 not signed in or not permitted, 4 Azure cannot be reached.
     """
     from ndctl.cli.output import emit, say
     from ndctl.inventory.loader import load
+    from ndctl.workflow.node_groups import recorded_runs
     from ndctl.workflow.nodes import discover
+    from ndctl.workflow.select import EVERYTHING, nothing_selected, select, selection_of
 
+    selection = selection_of(rack, nodes, exclude, pick)
     loaded = load(inventory)
     cluster = discover(loaded)
+    if selection != EVERYTHING:
+        selected = select(cluster, selection, last=recorded_runs(record))
+        cluster = selected.cluster
+        if not cluster.racks:
+            raise nothing_selected(selection, selected.notes)
+        for line in (*selected.notes, selected.line):
+            say(f"{cluster.name}  {line}")
     text, complete = _answer(loaded, cluster, output, record)
     if text:
         emit(text)

@@ -86,3 +86,11 @@ def test_slurm_blocks_come_from_the_last_run_and_are_never_guessed(lab: Lab, ndc
     lab.inventory.write_text(text.replace(f"{first}, {second}", f"{second}, {first}"))
     moved = ndctl("nodes", lab.inventory, "-o", "slurm-topology")
     assert "another VM since run" in moved.out and "BlockName=rack02" not in moved.out
+
+
+def test_chosen_nodes_only(lab: Lab, ndctl: Ndctl) -> None:
+    said = ndctl("nodes", lab.inventory, "--nodes", "rack[01-02]-n01!rack02-n01", "-o", "hostfile")
+    assert (said.code, len(said.out.splitlines())) == (0, 1)
+    assert "1 of 4 nodes: rack01-n01" in said.err
+    assert ndctl("nodes", lab.inventory, "--rack", "7").code == 2
+    assert ndctl("nodes", lab.inventory, "--rack", "1", "--exclude", "rack01-n[01-02]").code == 2
