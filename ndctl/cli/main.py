@@ -34,6 +34,7 @@ VERBS = (
     "deploy",
     "nodes",
     "validate",
+    "exec",
     "checks",
     "explain",
     "judge",

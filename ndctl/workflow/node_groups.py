@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.findings import Finding, RackResult, Run
@@ -21,6 +22,23 @@ LastRun = Callable[[str], "Run | None"]
 def no_run(cluster: str) -> Run | None:
     """A `LastRun` of a caller that keeps no record."""
     return None
+
+
+def recorded_runs(record: Path | None) -> LastRun:
+    """From the record at `record` (None: the usual one). Where nothing was ever recorded, no cluster has a run."""
+
+    def last(cluster: str) -> Run | None:
+        from ndctl.record.store import Store
+
+        try:
+            with Store(record, create=False) as store:
+                return store.last_run(cluster)
+        except NdctlError as error:
+            if error.code == "record.none" and record is None:
+                return None
+            raise
+
+    return last
 
 
 def the_last_run(cluster: str, last: LastRun, group: str) -> Run:

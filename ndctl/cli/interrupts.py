@@ -1,0 +1,37 @@
+"""Ctrl-C in two steps: the first asks the work to end soon, the second leaves at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Interrupts:
+    """`with interrupts.first(stop, "what that means"):`; `happened` tells afterwards whether there was one."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.happened = False
+        self._say = say
+
+    @contextmanager
+    def first(self, stop: Callable[[], None], meaning: str) -> Iterator[None]:
+        """Within it the first Ctrl-C calls `stop` and says what it means; the second raises KeyboardInterrupt."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals are the main thread's
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def on_interrupt(number: int, frame: FrameType | None) -> None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self.happened = True
+            self._say(f"interrupted: {meaning}; again to leave at once")
+            stop()
+
+        signal.signal(signal.SIGINT, on_interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
