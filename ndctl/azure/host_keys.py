@@ -12,25 +12,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from azure.core import PipelineClient
 from azure.core.exceptions import AzureError
-from azure.core.pipeline.policies import RetryPolicy
-from azure.core.rest import HttpRequest, HttpResponse
-from azure.mgmt.compute.models import RunCommandInput
 
-from ndctl.azure.clients import COMPUTE_API, AzureClients
-from ndctl.azure.clouds import Cloud
+from ndctl.azure.clients import AzureClients
+from ndctl.azure.console import console_log
 from ndctl.azure.faults import fault_from_exception
-from ndctl.azure.waiting import finish
+from ndctl.azure.run_command import run_command
 from ndctl.model.errors import NdctlError
 
-RUN_COMMAND_DEADLINE_S = 120
 HOST_KEYS_SCRIPT = "cat /etc/ssh/ssh_host_*_key.pub"
 _KEY = re.compile(
     r"^\s*(?:ci-info: )?(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)) ([A-Za-z0-9+/]{40,}={0,2})(?:\s|$)", re.M
 )
 _CONSOLE_KEYS = re.compile(r"-----BEGIN SSH HOST KEY KEYS-----(.*?)-----END SSH HOST KEY KEYS-----", re.DOTALL)
-_CONSOLE_CAP_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ def learn_host_keys(clients: AzureClients, scale_set: str, instance_id: str) -> 
     problems = []
     ways: tuple[tuple[str, Callable[[], str]], ...] = (
         ("run command", lambda: _run_command(clients, scale_set, instance_id)),
-        ("boot diagnostics", lambda: _last_console_block(_console(clients, scale_set, instance_id))),
+        ("boot diagnostics", lambda: _last_console_block(console_log(clients, scale_set, instance_id))),
     )
     for source, text_of in ways:
         try:
@@ -81,44 +75,7 @@ def public_keys(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _run_command(clients: AzureClients, scale_set: str, instance_id: str) -> str:
-    poller = clients.compute.virtual_machine_scale_set_vms.begin_run_command(
-        clients.resource_group,
-        scale_set,
-        instance_id,
-        RunCommandInput(command_id="RunShellScript", script=[HOST_KEYS_SCRIPT]),
-        api_version=COMPUTE_API,
-    )
-    result = finish(poller, RUN_COMMAND_DEADLINE_S, f"run command on {scale_set} instance {instance_id}")
-    return "\n".join(status.message or "" for status in (result.value or ()))
-
-
-def _console(clients: AzureClients, scale_set: str, instance_id: str) -> str:
-    told = clients.compute.virtual_machine_scale_set_vms.retrieve_boot_diagnostics_data(
-        clients.resource_group, scale_set, instance_id, api_version=COMPUTE_API
-    )
-    url = told.serial_console_log_blob_uri
-    return _read_blob(url, clients.cloud) if url else ""
-
-
-def _read_blob(url: str, cloud: Cloud) -> str:
-    """The blob behind a SAS URL. The URL is a secret, and the sign-in token must not go there: a bare pipeline."""
-    if not url.startswith("https://"):
-        return ""
-    client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
-        url,
-        policies=[RetryPolicy(retry_total=2, timeout=60)],
-        connection_verify=cloud.verify,
-        connection_timeout=10,
-        read_timeout=30,
-    )
-    with client:
-        response = client.send_request(HttpRequest("GET", url), stream=True)
-        response.raise_for_status()
-        # The newest boot is at the end of the log.
-        tail = b""
-        for chunk in response.iter_bytes():
-            tail = (tail + chunk)[-_CONSOLE_CAP_BYTES:]
-        return tail.decode("utf-8", "replace")
+    return run_command(clients, scale_set, instance_id, HOST_KEYS_SCRIPT).stdout
 
 
 def _last_console_block(console: str) -> str:

@@ -8,7 +8,8 @@ from azure.core.exceptions import ResourceNotFoundError
 from azure.mgmt.compute.models import RunCommandInput
 
 from ndctl.azure.clients import COMPUTE_API, AzureClients
-from ndctl.azure.host_keys import HOST_KEYS_SCRIPT, RUN_COMMAND_DEADLINE_S, public_keys
+from ndctl.azure.host_keys import HOST_KEYS_SCRIPT, public_keys
+from ndctl.azure.run_command import RUN_COMMAND_DEADLINE_S
 from ndctl.azure.waiting import finish
 
 
