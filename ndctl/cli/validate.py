@@ -80,6 +80,14 @@ def validate(
     relearn_host_keys: Annotated[
         bool, typer.Option("--relearn-host-keys", help="Learn SSH host keys again through Azure before connecting.")
     ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with the newest run of these inventories that was cut off: finished nodes are not asked again, "
+            "unless they booted since.",
+        ),
+    ] = False,
     replay: Annotated[
         str | None,
         typer.Option(
@@ -123,6 +131,7 @@ def validate(
         relearn_host_keys=relearn_host_keys,
         max_nodes_under_test=max_nodes_under_test,
         budget_s=parse_budget(budget) if budget is not None else None,
+        resume=resume,
     )
     run = validate_inventories(request, on_event=note)
     _print(run, output)

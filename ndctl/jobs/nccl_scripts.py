@@ -121,6 +121,11 @@ def end_script(token: str) -> str:
     )
 
 
+def end_all_script(prefix: str) -> str:
+    """End every process of all launches whose tokens begin so: of a run that was killed, its own token and a rack."""
+    return end_script(prefix).replace(f"NDCTL_JOB={prefix}:", f"NDCTL_JOB={prefix}") + ' [ -z "$left" ]'
+
+
 def mpirun_line(launch: NcclLaunch) -> str:
     """The arguments of mpirun, which runs in the job's directory. Open MPI 4.1, and HPC-X which is one.
 

@@ -78,6 +78,15 @@ class Answers:
             for command, result in (results or {"": None}).items():
                 _put(db, run_id, cluster, node, command, number, asked.get(command), result)
 
+    def forget(self, run_id: str, cluster: str, node: str, after: int) -> bool:
+        """Forget what a node was asked after its first `after` askings, and texts kept beside them; whether there was
+        any such asking."""
+        place = (run_id, column(cluster), column(node), after)
+        with self._database.writing() as db:
+            where = "run = ? AND cluster = ? AND node = ?"
+            db.execute(f"DELETE FROM raw WHERE {where} AND (asking IS NULL OR asking > ?)", place)
+            return db.execute(f"DELETE FROM askings WHERE {where} AND number > ?", place).rowcount > 0
+
     def keep_text(self, run_id: str, cluster: str, node: str, command: str, text: str) -> None:
         """Keep the text of something that is not a plain command, e.g. a job's log."""
         result = CommandResult(command, 0, text)

@@ -70,7 +70,7 @@ def write_bundle(store: Store, run: str, folder: Path) -> int:
             "ndctl": __version__,
             "run": run_id,
             "started": line.started,
-            "plan": plans[""],
+            "plan": {key: value for key, value in plans[""].items() if key != "process"},
             "clusters": [{"name": name, **plans[name]} for name in line.clusters if name in plans],
             "nodes": nodes,
         }

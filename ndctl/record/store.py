@@ -116,6 +116,11 @@ class Store:
         with self._database.writing() as db:
             db.execute("INSERT OR REPLACE INTO plans VALUES (?, ?, ?)", (run_id, column(cluster), blob))
 
+    def drop_plan(self, run_id: str, cluster: str) -> None:
+        """Forget one part of a plan."""
+        with self._database.writing() as db:
+            db.execute("DELETE FROM plans WHERE run = ? AND cluster = ?", (run_id, column(cluster)))
+
     def plans(self, run_id: str) -> dict[str, dict[str, Any]]:
         """Cluster -> its part of the plan; empty for a run of a format that kept none."""
         with self._database.reading() as db:

@@ -58,9 +58,10 @@ def _gather(
 ) -> None:
     bound = NodeBound(request.max_nodes_under_test)
     work = RackWork(one, request, source, transport, bound, on_event)
+    worker = source.worker(work, one, request, on_event)
     racks = executor()
     try:
-        wait_for_all([racks.submit(work, rack) for rack in one.cluster.racks], work.stop)
+        wait_for_all([racks.submit(worker, rack) for rack in one.cluster.racks], worker.stop)
     finally:
         racks.shutdown(wait=False, cancel_futures=True)
     if request.level is Level.QUICK:
@@ -68,7 +69,7 @@ def _gather(
     from ndctl.workflow.across import AcrossTests, RackSoFar
 
     shared = shared_by_tests(one, request, source, bound, on_event)
-    AcrossTests(transport, one.loaded, token=f"{source.token}x", **shared).run(
+    AcrossTests(transport, one.loaded, token=source.across_token, **shared).run(
         [
             RackSoFar(rack, {n: one.answers[n] for n in rack.nodes if n in one.answers}, one.active[rack.name])
             for rack in one.cluster.racks

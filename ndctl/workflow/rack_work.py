@@ -17,12 +17,12 @@ from ndctl.model.events import Event, EventSink
 from ndctl.model.places import Node, Rack
 from ndctl.model.status import Group, Level
 from ndctl.workflow.gathered import Gathered, disabled_checks, judged, merged, settle
-from ndctl.workflow.recording import Source
 from ndctl.workflow.transport import Transport
 
 if TYPE_CHECKING:
     from ndctl.jobs.active.base import Outcome
     from ndctl.workflow.bounds import NodeBound
+    from ndctl.workflow.recording import Source
     from ndctl.workflow.validate import Request
 
 TESTED_AT_ONCE = 16  # racks whose active tests run side by side
@@ -74,10 +74,10 @@ class RackWork:
         self._source = source
         self._transport = transport
         self._on_event = on_event
-        self._commands = commands_of(one.checks)
+        self.commands = commands_of(one.checks)
         self._starting = told_while_starting(one.checks)
         # What active tests may have changed.
-        self._again = [c for c in self._commands if c.order > 0 or c.id == "kernel-log"]
+        self._again = [c for c in self.commands if c.order > 0 or c.id == "kernel-log"]
         self._places = threading.Semaphore(TESTED_AT_ONCE)
         self._stopping = threading.Event()
         self._begun: dict[str, float] = {}
@@ -104,6 +104,8 @@ class RackWork:
                 self._test(rack)
         finally:
             self._took(rack)
+        if not self._stopping.is_set():
+            self._source.rack_ended(rack.name)
 
     def stop(self) -> None:
         """Begin nothing more: nodes being asked have a few seconds to finish, active tests are ended and clean up."""
@@ -124,7 +126,7 @@ class RackWork:
             self._took(rack)
 
     def _ask(self, rack: Rack) -> None:
-        self._transport.collect(dict.fromkeys(rack.nodes, self._commands), self._keep)
+        self._transport.collect(dict.fromkeys(rack.nodes, self.commands), self._keep)
         with self._source.timing(f"{rack.name} settling"):
             settle(
                 self._one,

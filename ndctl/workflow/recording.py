@@ -15,18 +15,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ndctl import __version__
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.errors import NdctlError
 from ndctl.model.jsonable import jsonable
-from ndctl.model.places import Cluster, Node
+from ndctl.model.places import Cluster, Node, Rack
 from ndctl.record.past import Measured
 from ndctl.record.store import Store
 from ndctl.workflow.client_load import client_trouble
+from ndctl.workflow.resume import KeptAnswers, Resumed, ResumedWork, ReusingTransport, this_process
 from ndctl.workflow.transport import Transport
+
+if TYPE_CHECKING:
+    from ndctl.model.events import EventSink
+    from ndctl.workflow.gathered import Gathered
+    from ndctl.workflow.rack_work import RackWork
+    from ndctl.workflow.validate import Request
 
 HOST_KEYS = "host-keys"  # known_hosts lines of a node, kept beside its answers
 # Of an inventory that which judging looks at: what is not listed here is neither recorded nor put into a bundle.
@@ -46,7 +53,20 @@ class Source(Protocol):
     @property
     def holder(self) -> str: ...
 
+    @property
+    def across_token(self) -> str:
+        """Names what is started between racks."""
+        ...
+
     def transport(self) -> Transport: ...
+
+    def worker(self, live: RackWork, one: Gathered, request: Request, on_event: EventSink) -> Worker:
+        """What works on the racks: `live`, or what spares it the racks that had ended."""
+        ...
+
+    def rack_ended(self, rack: str) -> None:
+        """The rack's own work is done."""
+        ...
 
     def keep_text(self, node: str, command: str, text: str) -> None: ...
 
@@ -65,6 +85,12 @@ class Source(Protocol):
     def timing(self, rack: str) -> Any:
         """A context in which this thread reads `clock` on behalf of `rack`, or of a part of its work ("": of all)."""
         ...
+
+
+class Worker(Protocol):
+    def __call__(self, rack: Rack) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class RecordingTransport:
@@ -128,7 +154,9 @@ class Recorder:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        resumed: Resumed | None = None,
     ) -> None:
+        self.resumed = resumed
         self.read_clock = clock
         self.sleep = sleep
         self.run_id = run_id
@@ -137,7 +165,13 @@ class Recorder:
         # Two operators may begin in the same second, and what runs on a node is ended by this name.
         self.token = f"{run_id.replace(':', '-')}-{secrets.token_hex(4)}"
         self.holder = f"{getpass.getuser()}@{socket.gethostname()}, run {run_id}"
+        times = 0
+        if resumed is not None:
+            # What the run has on nodes, leases for one, is known by its token.
+            self.token, times = str(resumed.plan["token"]), resumed.times + 1
+        self.across_token = f"{self.token}x{times or ''}"
         plan = {"ndctl": __version__, "today": today.isoformat(), "token": self.token, "holder": self.holder}
+        plan |= {"resumed": times, "process": this_process()}
         store.keep_plan(run_id, "", {**plan, **settings})
 
     def cluster(self, loaded: Loaded, opener: Callable[[Loaded, Cluster, int], Transport], fanout: int) -> LiveSource:
@@ -159,6 +193,8 @@ class LiveSource:
         self._clock_reads: dict[str, list[float]] = {}
         self._of = threading.local()
         self._lock = threading.Lock()
+        self._unrecorded: Transport | None = None
+        self._reusing: ReusingTransport | None = None
         self.save()
 
     @property
@@ -168,6 +204,10 @@ class LiveSource:
     @property
     def holder(self) -> str:
         return self._recorder.holder
+
+    @property
+    def across_token(self) -> str:
+        return self._recorder.across_token
 
     def found(self, cluster: Cluster) -> None:
         """The nodes that are meant."""
@@ -185,7 +225,32 @@ class LiveSource:
             raise ValueError("no cluster was found yet")
         inner = self._opener(self._loaded, self._cluster, self._fanout)
         self._note("user", inner.user)
-        return RecordingTransport(inner, self._recorder.store, self._recorder.run_id, self._cluster.name)
+        recording = RecordingTransport(inner, self._recorder.store, self._recorder.run_id, self._cluster.name)
+        if self._recorder.resumed is None:
+            return recording
+        kept = KeptAnswers(self._recorder.store, self._recorder.resumed, self._cluster.name)
+        self._unrecorded, self._reusing = inner, ReusingTransport(recording, kept.whole)
+        return self._reusing
+
+    def worker(self, live: RackWork, one: Gathered, request: Request, on_event: EventSink) -> Worker:
+        resumed = self._recorder.resumed
+        if resumed is None or self._reusing is None or self._unrecorded is None:
+            return live
+        store = self._recorder.store
+        return ResumedWork(live, one, request, self, store, resumed, self._reusing, self._unrecorded, on_event)
+
+    def rack_ended(self, rack: str) -> None:
+        with self._lock:
+            reads = {key: list(of) for key, of in self._clock_reads.items() if key.partition(" ")[0] == rack}
+            client = {rack: self._notes.get("client", {}).get(rack, "")}
+        body = {"clock": reads, "client": client}
+        self._recorder.store.keep_plan(self._recorder.run_id, f"{self._loaded.inventory.cluster}/{rack}", body)
+
+    def take_over(self, rack: str, ended: Mapping[str, Any]) -> None:
+        """Note again what was noted of a rack when it ended, in the run before this one."""
+        with self._lock:
+            self._clock_reads.update({str(key): list(reads) for key, reads in ended.get("clock", {}).items()})
+            self._notes.setdefault("client", {})[rack] = ended.get("client", {}).get(rack, "")
 
     def keep_text(self, node: str, command: str, text: str) -> None:
         cluster = self._loaded.inventory.cluster

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import Command, CommandResult, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.errors import ExitCode, NdctlError
-from ndctl.model.events import ignore_events
+from ndctl.model.events import EventSink, ignore_events
 from ndctl.model.findings import Run
 from ndctl.model.places import Cluster, Node
 from ndctl.model.status import Group, Level
@@ -26,6 +26,7 @@ from ndctl.record.store import Store
 from ndctl.workflow.executors import AtOnceExecutor
 from ndctl.workflow.gather import gather
 from ndctl.workflow.gathered import Gathered
+from ndctl.workflow.rack_work import RackWork
 from ndctl.workflow.recording import HOST_KEYS, Past
 from ndctl.workflow.remembered import NotRemembered, remembered_cluster, remembered_inventory
 from ndctl.workflow.validate import Request, answer, chosen
@@ -166,7 +167,7 @@ class ReplayTransport:
     def __init__(self, shelf: Shelf, cluster: str, token: str, user: str, interrupted: bool) -> None:
         self._shelf = shelf
         self._cluster = cluster
-        self._job_marks = (f"{token}-", f"{token}x-")
+        self._job_marks = (f"{token}-", f"{token}x")
         self._user = user
         self._interrupted = interrupted
         self._left: dict[str, list[Kept]] = {}
@@ -250,6 +251,16 @@ class ReplaySource:
     @property
     def holder(self) -> str:
         return str(self._kit.plan["holder"])
+
+    @property
+    def across_token(self) -> str:
+        return f"{self.token}x{self._kit.plan.get('resumed') or ''}"
+
+    def worker(self, live: RackWork, one: Gathered, request: Request, on_event: EventSink) -> RackWork:
+        return live
+
+    def rack_ended(self, rack: str) -> None:
+        """It is noted already."""
 
     def transport(self) -> ReplayTransport:
         user = str(self._part.get("user", ""))

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.places import Cluster, Rack, node_name
@@ -41,6 +41,11 @@ class Selection:
     def of_nodes(self) -> bool:
         """Whether it chooses among the nodes of a rack."""
         return bool(self.nodes or self.exclude or self.pick is not None)
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        racks = None if self.racks is None else sorted(self.racks)
+        return {"racks": racks, "nodes": self.nodes, "exclude": self.exclude, "pick": self.pick}
 
 
 EVERYTHING = Selection()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ndctl.checks.base import Check
 from ndctl.checks.registry import catalogue
@@ -30,11 +30,9 @@ from ndctl.workflow.gathered import Gathered, judge, measurements
 from ndctl.workflow.known_checks import refuse_wrongly_disabled, switched_off
 from ndctl.workflow.node_groups import LastRun
 from ndctl.workflow.recording import Recorder
+from ndctl.workflow.resume import resumable
 from ndctl.workflow.select import EVERYTHING, Selection, nothing_selected, select
 from ndctl.workflow.transport import Transport, open_transport
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,7 @@ class Request:
     selection:            racks and nodes
     max_nodes_under_test: how many nodes of the whole run may be under active test at one time; None: no limit
     budget_s:             seconds for each rack's active tests, which are then ordered by what they found before
+    resume:               go on with the newest run of these inventories that was cut off
     """
 
     paths: tuple[Path, ...]
@@ -56,6 +55,7 @@ class Request:
     relearn_host_keys: bool = False
     max_nodes_under_test: int | None = None
     budget_s: float | None = None
+    resume: bool = False
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -66,6 +66,7 @@ class Request:
             "force": self.force,
             "max_nodes_under_test": self.max_nodes_under_test,
             "budget_s": self.budget_s,
+            "selection": self.selection.as_json,
         }
 
 
@@ -90,14 +91,23 @@ def validate_inventories(
                 cluster, message = loaded.inventory.cluster, f"warning: {entry.where}: {entry.warning}"
                 on_event(Event("note", "done", cluster=cluster, message=message))
     store = Store(request.record)
-    wanted = started.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S")
-    run_id = store.begin_new(wanted, stamp(started), request.level.value, [o.inventory.cluster for o in inventories])
+    try:
+        resumed = resumable(store, inventories, request.settings) if request.resume else None
+        if resumed is not None:
+            run_id, began = resumed.run_id, resumed.started
+            on_event(Event("note", "started", message=f"going on with run {run_id}, begun {began}"))
+        else:
+            wanted, began = started.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S"), stamp(started)
+            run_id = store.begin_new(wanted, began, request.level.value, [one.inventory.cluster for one in inventories])
+    except BaseException:
+        store.close()
+        raise
     today = started.astimezone(UTC).date()
     gathered: list[Gathered] = []
     unasked: dict[str, NdctlError] = {}
     interrupted = False
     try:
-        recorder = Recorder(store, run_id, stamp(started), request.settings, today, clock=clock, sleep=sleep)
+        recorder = Recorder(store, run_id, began, request.settings, today, clock=clock, sleep=sleep, resumed=resumed)
         sources = {one.inventory.cluster: recorder.cluster(one, open_transport, request.fanout) for one in inventories}
         for loaded in inventories:
             source = sources[loaded.inventory.cluster]
@@ -131,7 +141,7 @@ def validate_inventories(
             gathered,
             unasked,
             run_id=run_id,
-            started=stamp(started),
+            started=began,
             finished=stamp(now()),
             level=request.level,
             interrupted=interrupted,

@@ -1,0 +1,279 @@
+"""Go on with a validation that was cut off: what was finished is taken from its record, the rest is asked.
+
+A rack that had ended, and none of whose nodes has booted since, is made again from the record; its nodes are asked for
+nothing but the boot id. Of any other rack the nodes that had answered whole keep their answers on the same condition;
+everything else is done anew. What the dead run left running on nodes is ended first.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ndctl.checks.commands import IDENTITY
+from ndctl.jobs.nccl_scripts import end_all_script
+from ndctl.model.answers import Command, NodeAnswer
+from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.model.events import Event, EventSink, ignore_events
+from ndctl.model.places import Node, Rack
+from ndctl.parse import key_values
+from ndctl.record.answers import question
+from ndctl.record.store import RunLine, Store
+from ndctl.workflow.bounds import NodeBound
+from ndctl.workflow.rack_work import RackWork
+from ndctl.workflow.transport import Transport
+
+if TYPE_CHECKING:
+    from ndctl.inventory.loader import Loaded
+    from ndctl.workflow.gathered import Gathered
+    from ndctl.workflow.recording import LiveSource
+    from ndctl.workflow.validate import Request
+
+_LOOKED_AT = 50  # newest runs among which the one to go on with is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The run to go on with. plans: as `Store.plans` gives them."""
+
+    run_id: str
+    started: str
+    plans: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def plan(self) -> Mapping[str, Any]:
+        return self.plans[""]
+
+    def ended(self, cluster: str) -> dict[str, Mapping[str, Any]]:
+        """Rack -> what was noted at its end, of the racks that had ended."""
+        prefix = f"{cluster}/"
+        return {key.removeprefix(prefix): body for key, body in self.plans.items() if key.startswith(prefix)}
+
+    @property
+    def times(self) -> int:
+        """How often it was gone on with before."""
+        return int(self.plan.get("resumed", 0))
+
+
+def resumable(
+    store: Store, inventories: Sequence[Loaded], settings: Mapping[str, Any], alive: Callable[[int], bool] | None = None
+) -> Resumed:
+    """The newest run of these inventories that was cut off. Raises NdctlError: exit 2 when there is none, when it was
+    asked otherwise or of another inventory; 10 when it is still being made."""
+    wanted = tuple(one.inventory.cluster for one in inventories)
+    found = next((line for line in store.runs(_LOOKED_AT) if line.clusters == wanted), None)
+    if found is None or not _cut_off(store, found):
+        raise NdctlError(
+            "resume.none",
+            f"no run of {', '.join(wanted)} was cut off" + (f"; the last one, {found.id}, is whole" if found else ""),
+            hint="run the same command without --resume",
+            exit_code=ExitCode.USAGE,
+        )
+    plans = store.plans(found.id)
+    if "" not in plans:
+        raise _cannot(found.id, "it was cut off before anything was kept")
+    _refuse_if_made_now(found, plans[""], alive or _is_alive)
+    differing = [key for key, value in settings.items() if plans[""].get(key) != value]
+    if differing:
+        told = ", ".join(f"{key} was {plans[''].get(key)!r}" for key in differing)
+        raise _cannot(found.id, f"it was asked otherwise: {told}")
+    for loaded in inventories:
+        kept = plans.get(loaded.inventory.cluster, {}).get("inventory", {})
+        if kept and kept.get("digest") != loaded.digest:
+            raise _cannot(found.id, f"{loaded.path} has changed since")
+    return Resumed(found.id, found.started, plans)
+
+
+def _cut_off(store: Store, line: RunLine) -> bool:
+    return line.finished is None or store.load(line.id).interrupted
+
+
+def _cannot(run_id: str, why: str) -> NdctlError:
+    return NdctlError(
+        "resume.refused",
+        f"run {run_id} cannot be gone on with: {why}",
+        hint="run the same command without --resume",
+        exit_code=ExitCode.USAGE,
+    )
+
+
+def _refuse_if_made_now(line: RunLine, plan: Mapping[str, Any], alive: Callable[[int], bool]) -> None:
+    process = plan.get("process")
+    if line.finished is not None or not isinstance(process, Mapping) or process.get("host") != socket.gethostname():
+        return
+    pid = process.get("pid")
+    if isinstance(pid, int) and pid != os.getpid() and alive(pid) and _began(pid) == process.get("began"):
+        raise NdctlError(
+            "resume.running",
+            f"run {line.id} is being made right now, by process {pid}",
+            hint="wait until it has ended",
+            exit_code=ExitCode.LOCKED_OR_STALE,
+        )
+
+
+def _is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def _began(pid: int) -> str:
+    """When a process began, in clock ticks since boot: a number that a later process of the same id doesn't have."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def this_process() -> dict[str, Any]:
+    """What a run notes of the process that makes it."""
+    return {"host": socket.gethostname(), "pid": os.getpid(), "began": _began(os.getpid())}
+
+
+class ReusingTransport:
+    """A transport that answers the first question to some nodes from what the run has kept."""
+
+    def __init__(self, inner: Transport, take: Callable[[Node, Sequence[Command]], NodeAnswer | None]) -> None:
+        self._inner = inner
+        self._take = take
+        self._lock = threading.Lock()
+        self._reusable: set[str] = set()
+
+    @property
+    def user(self) -> str:
+        return self._inner.user
+
+    def reuse(self, nodes: Sequence[Node]) -> None:
+        with self._lock:
+            self._reusable |= {node.name for node in nodes}
+
+    def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]:
+        return self._inner.ask(requests)
+
+    def collect(self, requests: Mapping[Node, Sequence[Command]], on_answer: Callable[[NodeAnswer], None]) -> None:
+        left = dict(requests)
+        for node, commands in requests.items():
+            with self._lock:
+                known = node.name in self._reusable
+                self._reusable.discard(node.name)
+            kept = self._take(node, commands) if known else None
+            if kept is not None:
+                del left[node]
+                on_answer(kept)
+        if left:
+            self._inner.collect(left, on_answer)
+
+    def host_key_lines(self, node: Node) -> tuple[str, ...]:
+        return self._inner.host_key_lines(node)
+
+    def stop(self) -> None:
+        self._inner.stop()
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class KeptAnswers:
+    """What the run to go on with has of one cluster's nodes."""
+
+    def __init__(self, store: Store, resumed: Resumed, cluster: str) -> None:
+        self._answers = store.answers
+        self._run_id = resumed.run_id
+        self._cluster = cluster
+
+    def whole(self, node: Node, commands: Sequence[Command]) -> NodeAnswer | None:
+        """The first answer of a node, when it answered all of these very commands."""
+        history = self._answers.of_node(self._run_id, self._cluster, node.name)
+        outcome = history.askings.get(1)
+        kept = {one.command: one for one in history.kept if one.asking == 1}
+        if outcome is None or not outcome.ok:
+            return None
+        for command in commands:
+            one = kept.get(command.id)
+            if one is None or not one.answered or one.question != question(command):
+                return None
+        return NodeAnswer(node, outcome, {command.id: kept[command.id].result for command in commands})
+
+    def forget(self, node: Node, after: int) -> bool:
+        """Forget a node's askings after the first `after`; whether there was any."""
+        return self._answers.forget(self._run_id, self._cluster, node.name, after)
+
+
+def boot_id(answer: NodeAnswer | None) -> str:
+    """ "" when the node did not tell."""
+    result = answer.results.get(IDENTITY.id) if answer is not None else None
+    return key_values.parse(result.stdout).get("boot_id", "") if result is not None else ""
+
+
+class ResumedWork:
+    """Works on the racks of a run that was cut off: from the record where that is enough, else by the live work."""
+
+    def __init__(
+        self,
+        live: RackWork,
+        one: Gathered,
+        request: Request,
+        source: LiveSource,
+        store: Store,
+        resumed: Resumed,
+        transport: ReusingTransport,
+        unrecorded: Transport,
+        on_event: EventSink,
+    ) -> None:
+        self._live = live
+        self._one = one
+        self._request = request
+        self._source = source
+        self._store = store
+        self._kept = KeptAnswers(store, resumed, one.cluster.name)
+        self._ended = resumed.ended(one.cluster.name)
+        self._resumed = resumed
+        self._transport = transport
+        self._unrecorded = unrecorded
+        self._on_event = on_event
+
+    def __call__(self, rack: Rack) -> None:
+        commands = self._live.commands
+        kept = {node: answer for node in rack.nodes if (answer := self._kept.whole(node, commands)) is not None}
+        now = self._unrecorded.ask(dict.fromkeys(kept, (IDENTITY,))) if kept else {}
+        same = [node for node in kept if boot_id(kept[node]) and boot_id(kept[node]) == boot_id(now.get(node))]
+        if rack.name in self._ended and len(same) == len(rack.nodes):
+            self._say(rack, "had ended; no node has booted since")
+            self._from_record(rack)
+            return
+        self._store.drop_plan(self._resumed.run_id, f"{self._one.cluster.name}/{rack.name}")
+        touched = []
+        for node in rack.nodes:
+            if self._kept.forget(node, after=1 if node in same else 0):
+                touched.append(node)
+        if touched:
+            # A test may have been cut off in its middle.
+            token = self._source.token
+            left = "; ".join(end_all_script(prefix) for prefix in (f"{token}-{rack.name}-", f"{token}x"))
+            self._unrecorded.ask(dict.fromkeys(touched, (Command("leftovers", left, timeout_s=30, cap_bytes=2_000),)))
+        if same:
+            self._say(rack, f"{len(same)} of {len(rack.nodes)} nodes had answered and have not booted since")
+        self._transport.reuse(same)
+        self._live(rack)
+
+    def stop(self) -> None:
+        self._live.stop()
+
+    def _from_record(self, rack: Rack) -> None:
+        from ndctl.workflow.replay import ReplaySource, ReplayTransport, kit_from
+
+        kit = kit_from(self._store, self._resumed.run_id)
+        note = self._ended[rack.name]
+        part = {**self._resumed.plans[self._one.cluster.name], **note}
+        source = ReplaySource(kit, part, self._one.cluster, interrupted=False)
+        transport = ReplayTransport(kit.shelf, self._one.cluster.name, source.token, self._transport.user, False)
+        RackWork(self._one, self._request, source, transport, NodeBound(None), ignore_events)(rack)
+        self._source.take_over(rack.name, note)
+
+    def _say(self, rack: Rack, message: str) -> None:
+        self._on_event(
+            Event("collect", "running", cluster=self._one.cluster.name, rack=rack.name, step="resumed", message=message)
+        )
