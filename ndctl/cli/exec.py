@@ -74,7 +74,8 @@ def execute(
 
     It runs what it is given on every node that is chosen, all of them by default, and asks nothing: how many they are
     is said first. `protect` in the inventory is no bar. At most 1 MB of each stream of a node is kept, less beyond 256
-    nodes. Nothing is recorded. Ctrl-C: no further node is begun, those at work have 5 s; once more leaves at once.
+    nodes. Nothing is recorded. Ctrl-C: no further node is begun, those at work have 5 s; once more leaves at once. A
+    command that is cut off may run on, on its node, until its deadline.
 
     Exit status: 0 the command ended with 0 on every node, 7 it ended otherwise somewhere, 8 a node gave no answer
     (unreachable, not there, no end in time), 2 usage or no node left, 130 interrupted; of several the first of 130, 7,
