@@ -1,0 +1,208 @@
+"""The small SSH agent that is served on a head's connection while its peers are logged in to.
+
+It offers one key, the one that let ndctl in on the head (held in this process, or a key of the user's own agent), and
+signs nothing but logins to that rack's peers: the agent connection must first be bound to an SSH session
+(session-bind@openssh.com) whose host key is one of the peers' and has signed that session's id; then a publickey
+userauth request of that session is signed, for the user expected on that host. So a head that is not what it seems can
+log in nowhere else with it. The number of signatures is bounded, and `close` ends all signing.
+Sources: draft-ietf-sshm-ssh-agent, OpenSSH's PROTOCOL.agent (session-bind) and PROTOCOL (publickey-hostbound-v00).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+import paramiko
+
+from ndctl.ssh.keys import Identity
+
+_REQUEST_IDENTITIES = 11
+_IDENTITIES_ANSWER = 12
+_SIGN_REQUEST = 13
+_SIGN_RESPONSE = 14
+_EXTENSION = 27
+_FAILURE = bytes([5])
+_SUCCESS = bytes([6])
+_EXTENSION_FAILURE = bytes([28])
+_USERAUTH_REQUEST = 50
+_SESSION_BIND = b"session-bind@openssh.com"
+_PLAIN, _HOSTBOUND = b"publickey", b"publickey-hostbound-v00@openssh.com"
+_RSA_FLAGS = {4: "rsa-sha2-512", 2: "rsa-sha2-256"}
+_LONGEST = 65_536
+
+
+class Malformed(Exception):
+    """A message that is not what its type says."""
+
+
+class LoginAgent:
+    """What one pass may be signed for. allowed: host key blob -> users who may log in there."""
+
+    def __init__(self, identity: Identity, allowed: Mapping[bytes, frozenset[str]], most_signatures: int) -> None:
+        certificate = identity.key.public_blob
+        self.blob: bytes = certificate.key_blob if certificate is not None else identity.key.asbytes()
+        self._key = identity.key
+        self._allowed = allowed
+        self._left = most_signatures
+        self._lock = threading.Lock()
+        self._open = True
+
+    def close(self) -> None:
+        """From now on nothing is signed."""
+        with self._lock:
+            self._open = False
+
+    def expects(self, host_key: bytes) -> bool:
+        return host_key in self._allowed
+
+    def sign(self, host_key: bytes, session: bytes, data: bytes, flags: int) -> bytes | None:
+        """The signature of a login to the host the session is with, or None."""
+        user = login_user(data, session, host_key, self.blob)
+        if user is None or user not in self._allowed.get(host_key, ()):
+            return None
+        with self._lock:
+            if not self._open or self._left <= 0:
+                return None
+            self._left -= 1
+        algorithm = next((name for flag, name in _RSA_FLAGS.items() if flags & flag), None)
+        signature = self._key.sign_ssh_data(data, algorithm)
+        return signature if isinstance(signature, bytes) else bytes(signature.asbytes())
+
+
+class AgentConnection:
+    """One connection to the agent: the bytes of requests in, the bytes of answers out."""
+
+    def __init__(self, agent: LoginAgent) -> None:
+        self._agent = agent
+        self._buffer = bytearray()
+        self._bound: tuple[bytes, bytes] | None = None  # host key, session id
+
+    def feed(self, data: bytes) -> bytes:
+        """The answers to what has come whole. Raises Malformed for what no agent's client sends."""
+        self._buffer += data
+        answers = bytearray()
+        while len(self._buffer) >= 4:
+            size = int.from_bytes(self._buffer[:4], "big")
+            if not 0 < size <= _LONGEST:
+                raise Malformed
+            if len(self._buffer) < 4 + size:
+                break
+            answer = self._answer(bytes(self._buffer[4 : 4 + size]))
+            del self._buffer[: 4 + size]
+            answers += len(answer).to_bytes(4, "big") + answer
+        return bytes(answers)
+
+    def _answer(self, message: bytes) -> bytes:
+        kind, body = message[0], _Reader(message[1:])
+        try:
+            if kind == _REQUEST_IDENTITIES:
+                return (
+                    bytes([_IDENTITIES_ANSWER]) + (1).to_bytes(4, "big") + _string(self._agent.blob) + _string(b"ndctl")
+                )
+            if kind == _SIGN_REQUEST:
+                blob, data, flags = body.string(), body.string(), body.number()
+                signed = None
+                if self._bound is not None and blob == self._agent.blob:
+                    signed = self._agent.sign(*self._bound, data, flags)
+                return _FAILURE if signed is None else bytes([_SIGN_RESPONSE]) + _string(signed)
+            if kind == _EXTENSION and body.string() == _SESSION_BIND:
+                return _SUCCESS if self._bind(body) else _EXTENSION_FAILURE
+        except Malformed:
+            return _FAILURE
+        return _FAILURE
+
+    def _bind(self, body: _Reader) -> bool:
+        host_key, session, signature, forwarding = body.string(), body.string(), body.string(), body.byte()
+        if self._bound is not None or forwarding or not self._agent.expects(host_key):
+            return False
+        if not _signed_by(host_key, session, signature):
+            return False
+        self._bound = (host_key, session)
+        return True
+
+
+def login_user(data: bytes, session: bytes, host_key: bytes, key: bytes) -> str | None:
+    """The user of a publickey login request in this session with this key; None when `data` is anything else."""
+    body = _Reader(data)
+    try:
+        if body.string() != session or body.byte() != _USERAUTH_REQUEST:
+            return None
+        user, service, method = body.string(), body.string(), body.string()
+        has_signature, _algorithm, blob = body.byte(), body.string(), body.string()
+        hosts = body.string() if method == _HOSTBOUND else host_key
+        whole = body.at_end
+    except Malformed:
+        return None
+    fits = (
+        service == b"ssh-connection"
+        and method in (_PLAIN, _HOSTBOUND)
+        and has_signature == 1
+        and blob == key
+        and hosts == host_key
+        and whole
+    )
+    return user.decode("utf-8", "replace") if fits else None
+
+
+def serve(channel: paramiko.Channel, agent: LoginAgent, idle_s: float) -> None:
+    """Answer on one forwarded connection until its other side closes it; run in a thread of its own."""
+    connection = AgentConnection(agent)
+    channel.settimeout(idle_s)
+    try:
+        while data := channel.recv(_LONGEST):
+            if answer := connection.feed(data):
+                channel.sendall(answer)
+    except (Malformed, OSError, EOFError, paramiko.SSHException):
+        pass  # a head that asks nonsense, or is gone: its ssh then has no key, and says so
+    finally:
+        channel.close()
+
+
+def server_of(agent: LoginAgent, idle_s: float) -> Callable[[paramiko.Channel], None]:
+    """What paramiko calls for each connection the head makes to the agent."""
+
+    def accept(channel: paramiko.Channel) -> None:
+        threading.Thread(target=serve, args=(channel, agent, idle_s), name="ndctl-agent", daemon=True).start()
+
+    return accept
+
+
+def _signed_by(host_key: bytes, session: bytes, signature: bytes) -> bool:
+    kind = _Reader(host_key).string().decode("ascii", "replace")
+    try:
+        key = paramiko.PKey.from_type_string(kind, host_key)
+        return bool(key.verify_ssh_sig(session, paramiko.Message(signature)))
+    except (paramiko.SSHException, ValueError, paramiko.pkey.UnknownKeyType):
+        return False
+
+
+def _string(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+class _Reader:
+    """The wire types of RFC 4251, strictly: what is not there raises Malformed."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._at == len(self._data)
+
+    def take(self, count: int) -> bytes:
+        if count > len(self._data) - self._at:
+            raise Malformed
+        self._at += count
+        return self._data[self._at - count : self._at]
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def number(self) -> int:
+        return int.from_bytes(self.take(4), "big")
+
+    def string(self) -> bytes:
+        return self.take(self.number())

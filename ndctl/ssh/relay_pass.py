@@ -1,0 +1,366 @@
+"""One pass over a rack through one head: a connection, one channel, and what each peer answered, as it comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import paramiko
+
+from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
+from ndctl.model.places import Node
+from ndctl.ssh import connection
+from ndctl.ssh.connection import Fault, Session, Target
+from ndctl.ssh.deadlines import Watch
+from ndctl.ssh.known_hosts import HostKey, host_name
+from ndctl.ssh.relay_agent import LoginAgent, server_of
+from ndctl.ssh.relay_faults import TOO_MUCH, logged_in, ssh_fault
+from ndctl.ssh.relay_frames import Frame, FrameKind, FrameReader
+from ndctl.ssh.relay_keys import ADMIT_S, ADMITTED
+from ndctl.ssh.relay_script import (
+    NO_AGENT,
+    NO_KEY,
+    NO_SSH,
+    SLOW_S,
+    TICK_S,
+    TICKS_A_BEAT,
+    Order,
+    PeerLine,
+    relay_line,
+    relay_text,
+)
+from ndctl.ssh.script import new_nonce
+from ndctl.ssh.stream import StreamReader
+from ndctl.ssh.visit import INTERRUPTED, SCRIPT_OVERHEAD_S, interrupted, outcome_of_script, time_of, with_only_result
+
+_READ_BYTES = 131_072
+_HEAD = 0
+_REFUSALS = {
+    NO_AGENT: "its sshd forbids agent forwarding",
+    NO_SSH: "it has no ssh program",
+    NO_KEY: "the ephemeral key is gone",
+    "no-timeout": "it has no usable 'timeout' (GNU coreutils)",
+    "no-directory": "no temporary directory could be made on it",
+}
+
+
+@dataclass(slots=True)
+class Peer:
+    """One node of the pass; number 0 is the head itself.
+
+    keys: its host keys, the only ones the head accepts
+    """
+
+    number: int
+    node: Node
+    target: Target
+    commands: tuple[Command, ...]
+    keys: tuple[HostKey, ...]
+    watch: Watch
+    reader: StreamReader = field(init=False)
+    began: float | None = None
+    last: float = 0.0
+    concluded: bool = False
+
+    def __post_init__(self) -> None:
+        self.reader = StreamReader(self.commands, new_nonce())
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a pass is done. token, admit, last: see `relay_script.Order`."""
+
+    grace_s: float
+    node_deadline_s: float
+    token: str = ""
+    admit: bool = False
+    last: bool = False
+    key_minutes: int = 0
+
+
+@dataclass(slots=True)
+class Ended:
+    """What is left of a pass when it is over.
+
+    fault:     the head could not be logged in to
+    refused:   why the head relays nothing; its peers were not asked
+    lost:      the head was lost on the way, in words
+    admitted:  peers that said they admit the ephemeral key
+    """
+
+    fault: Fault | None = None
+    refused: str = ""
+    no_key: bool = False
+    lost: str = ""
+    done: bool = False
+    admitted: set[Node] = field(default_factory=set)
+
+
+class Pass:
+    """Run it once with `run`. Peers are concluded one by one by `told`; those that are not when it ends were not asked,
+    or not to the end, and are the caller's to ask otherwise.
+
+    told(answer, why): why is "" for a final answer; otherwise the head could not learn how the peer is, and it should
+    be asked another way; the answer then is what stands if there is no time for that
+    """
+
+    def __init__(
+        self,
+        head: Peer,
+        peers: list[Peer],
+        terms: Terms,
+        told: Callable[[NodeAnswer, str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._peers = [head, *peers]
+        self._target = head.target
+        self._terms = terms
+        self._told = told
+        self._clock = clock
+        self._channel: paramiko.Channel | None = None
+        self._halted = False
+        self._last = 0.0
+        self._ended = Ended()
+
+    @property
+    def peers(self) -> list[Peer]:
+        """All but the head."""
+        return self._peers[1:]
+
+    @property
+    def open(self) -> list[Peer]:
+        return [peer for peer in self._peers if not peer.concluded]
+
+    def halt(self) -> None:
+        """Begin no further peer."""
+        if not self._halted:
+            self._halted = True
+            self._say("halt")
+
+    def run(self, dial: Callable[[Target, Watch], Any], watch: Watch) -> Ended:
+        """watch: of the head's connection; the peers have their own."""
+        sock: Any = None
+        session: Session | None = None
+        agent: LoginAgent | None = None
+        frames = FrameReader(new_nonce(), len(self._peers))
+        try:
+            sock = dial(self._target, watch)
+            session = connection.log_in(sock, self._target, watch, self._clock)
+            agent = self._agent(session)
+            self._converse(session, agent, frames, watch)
+        except Fault as fault:
+            self._ended.fault = fault
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            if session is None:
+                words = f"{self._target}: {connection.why(error)}"
+                self._ended.fault = Fault(OutcomeKind.UNREACHABLE, words, passing=True)
+            self._ended.lost = connection.why(error)
+        finally:
+            if agent is not None:
+                agent.close()
+            self._channel = None
+            if sock is not None:
+                connection.close(session, sock)
+        if not (self._ended.done or self._ended.fault or self._ended.refused):
+            self._head_is_lost(frames, watch)
+        for peer in self._peers:
+            peer.watch.close()
+        watch.close()
+        return self._ended
+
+    def _agent(self, session: Session) -> LoginAgent | None:
+        if self._terms.token and not self._terms.admit:
+            return None
+        assert session.accepted is not None
+        allowed: dict[bytes, set[str]] = {}
+        for peer in self._peers[1:]:
+            for key in peer.keys:
+                allowed.setdefault(key.blob, set()).add(peer.target.user)
+        return LoginAgent(
+            session.accepted, {blob: frozenset(users) for blob, users in allowed.items()}, 2 * len(self._peers)
+        )
+
+    def _order(self) -> Order:
+        terms = self._terms
+        lines = []
+        for peer in self._peers:
+            here = peer.number == _HEAD
+            lines.append(
+                PeerLine(
+                    peer.number,
+                    "-" if here else peer.target.host,
+                    peer.target.port,
+                    peer.target.user,
+                    peer.reader.nonce,
+                    peer.commands,
+                    self._outer_s(peer),
+                )
+            )
+        known = tuple(
+            key.line(host_name(peer.target.host, peer.target.port)) for peer in self._peers[1:] for key in peer.keys
+        )
+        return Order(
+            tuple(lines), known, self._target.connect_s, terms.token, terms.admit, terms.last, terms.key_minutes
+        )
+
+    def _login_s(self, peer: Peer) -> float:
+        """From the start of ssh to the script's first word."""
+        if peer.number == _HEAD:
+            return SCRIPT_OVERHEAD_S
+        target = peer.target
+        return (
+            target.connect_s
+            + target.auth_s
+            + target.channel_s
+            + SCRIPT_OVERHEAD_S
+            + (ADMIT_S + 5 if self._terms.admit else 0)
+        )
+
+    def _outer_s(self, peer: Peer) -> float:
+        grace = self._terms.grace_s
+        whole = self._login_s(peer) + sum(time_of(command) + 1 for command in peer.commands) + 2 * grace
+        return min(self._terms.node_deadline_s + grace, whole) + 10
+
+    def _converse(self, session: Session, agent: LoginAgent | None, frames: FrameReader, watch: Watch) -> None:
+        target, clock = self._target, self._clock
+        text = relay_text(self._order(), frames.nonce)
+        watch.set("session", clock() + target.channel_s)
+        try:
+            channel = session.open_session(timeout=target.channel_s + 1)
+        except (paramiko.SSHException, EOFError) as error:
+            self._ended.refused = f"it opens no session ({connection.why(error)})"
+            return
+        channel.set_combine_stderr(True)
+        if agent is not None:
+            channel.request_forward_agent(server_of(agent, self._login_s(self._peers[-1])))
+        channel.exec_command(relay_line(frames.nonce, text))
+        watch.set("script", clock() + SCRIPT_OVERHEAD_S + self._terms.grace_s + target.channel_s)
+        self._last = clock() + max(map(self._outer_s, self._peers)) + SLOW_S * len(self._peers) + 60
+        channel.sendall(text)
+        self._channel = channel
+        if self._halted:
+            self._say("halt")
+        for peer in self._peers:
+            peer.watch.on_expiry(lambda number=peer.number: self._say(f"kill {number}"))
+        while not (self._ended.done or self._ended.refused):
+            data = channel.recv(_READ_BYTES)
+            if not data:
+                return
+            for frame in frames.feed(data):
+                self._take(frame)
+            if frames.garbled:
+                self._ended.lost = frames.garbled
+                return
+            self._conclude_overdue()
+            if frames.begun:
+                watch.set("relay", self._patience())
+
+    def _patience(self) -> float:
+        """Until when the head may be silent: it beats while it waits. The whole pass is bounded too."""
+        return min(self._last, self._clock() + TICK_S * TICKS_A_BEAT + self._terms.grace_s)
+
+    def _take(self, frame: Frame) -> None:
+        if frame.kind is FrameKind.CANNOT:
+            self._ended.refused = _REFUSALS.get(frame.word, frame.word)
+            self._ended.no_key = frame.word == NO_KEY
+        elif frame.kind is FrameKind.DONE:
+            self._ended.done = True
+        elif frame.kind is not FrameKind.TICK:
+            peer = self._peers[frame.peer]
+            if peer.concluded:
+                return
+            if frame.kind is FrameKind.START:
+                self._started(peer)
+            elif frame.kind is FrameKind.BLOCK:
+                self._read(peer, frame.data)
+            else:
+                self._conclude(peer, frame)
+
+    def _started(self, peer: Peer) -> None:
+        peer.began = self._clock()
+        peer.last = peer.began + self._terms.node_deadline_s
+        peer.watch.set("login", min(peer.last, peer.began + self._login_s(peer) + self._terms.grace_s))
+
+    def _read(self, peer: Peer, data: bytes) -> None:
+        before = peer.reader.current
+        peer.reader.feed(data)
+        current = peer.reader.current
+        if current is not before:
+            # One command at a time has the right to keep us waiting, as when asked directly. The head's own turn to
+            # send comes on top.
+            allowed = time_of(current) if current is not None else 0.0
+            beat = TICK_S * TICKS_A_BEAT
+            peer.watch.set("script", min(peer.last, self._clock() + allowed + self._terms.grace_s + beat))
+
+    def _conclude_overdue(self) -> None:
+        """Peers whose time has been up for a while, and whose ssh the head could not end."""
+        for peer in self.open:
+            if peer.watch.expired and peer.watch.at is not None and self._clock() > peer.watch.at + 10:
+                self._conclude(peer, Frame(FrameKind.END, peer.number, 137))
+
+    def _conclude(self, peer: Peer, frame: Frame) -> None:
+        outcome, why = self._outcome(peer, frame)
+        if ADMITTED in peer.reader.noise and f"{peer.reader.nonce} {ADMITTED}" in peer.reader.noise:
+            self._ended.admitted.add(peer.node)
+        self._tell(peer, outcome, why)
+
+    def _tell(self, peer: Peer, outcome: Outcome, why: str = "") -> None:
+        peer.concluded = True
+        peer.watch.close()
+        seconds = self._clock() - peer.began if peer.began is not None else 0.0
+        results = peer.reader.results
+        self._told(NodeAnswer(peer.node, with_only_result(outcome, results, peer.commands, seconds), results), why)
+
+    def _outcome(self, peer: Peer, frame: Frame) -> tuple[Outcome, str]:
+        """The outcome, and why another way should be tried, "" when it is final."""
+        reader, watch = peer.reader, peer.watch
+        if not reader.begun:
+            reader.feed(frame.stderr.encode())  # what start-up files and a refusing shell say is heard on both streams
+        reader.end_of_stream()
+        if reader.done:
+            return outcome_of_script(reader, None, watch, peer.node), ""
+        if watch.expired == INTERRUPTED:
+            return interrupted(reader), ""
+        if peer.number == _HEAD:
+            return outcome_of_script(reader, frame.code, watch, peer.node), ""
+        if watch.expired:
+            if reader.begun or logged_in(frame.log):
+                return outcome_of_script(reader, None, watch, peer.node), ""
+            return Outcome(
+                OutcomeKind.UNREACHABLE, f"{peer.target} let nobody in in time"
+            ), "it let the head in too late"
+        fault = ssh_fault(frame.code, frame.log, frame.stderr, str(peer.target))
+        if fault is None:
+            return outcome_of_script(reader, frame.code, watch, peer.node), ""
+        if fault.of_head or not fault.logged_in:
+            return Outcome(fault.kind, fault.detail), fault.detail
+        if fault.kind is OutcomeKind.CONNECTION_LOST and frame.code != TOO_MUCH:
+            return outcome_of_script(reader, None, watch, peer.node), ""
+        return Outcome(fault.kind, fault.detail), ""
+
+    def _head_is_lost(self, frames: FrameReader, watch: Watch) -> None:
+        """The connection ended before `done`. Of the head itself that is an answer; its peers are not to blame."""
+        ended = self._ended
+        stopped = watch.expired == INTERRUPTED
+        if not frames.begun and not stopped:
+            ended.refused = f"it does not run the relay{': ' + frames.noise[:200] if frames.noise else ''}"
+        elif not ended.lost:
+            ended.lost = "it went silent" if watch.expired else "the connection to it broke"
+        head = self._peers[_HEAD]
+        for peer in self.open:
+            if stopped or peer.watch.expired == INTERRUPTED:
+                self._tell(peer, interrupted(peer.reader))
+            elif peer is head and peer.reader.begun:
+                self._tell(peer, outcome_of_script(peer.reader, None, watch, peer.node))
+
+    def _say(self, words: str) -> None:
+        """To the head; one that does not hear is dealt with by its own deadline."""
+        channel = self._channel
+        if channel is None:
+            return
+        try:
+            channel.sendall(f"{words}\n".encode())
+        except (OSError, EOFError, paramiko.SSHException):
+            return

@@ -1,0 +1,287 @@
+"""What a head runs: POSIX sh that asks its peers by ssh, a few at a time, and sends what they say in frames.
+
+What it promises, on the head:
+- all it writes is in a private directory on tmpfs that is gone at the end, also when the connection dies. The client
+  dying is seen as the end of stdin: every ssh is ended then, and the ephemeral key, should there be one, is removed;
+- a peer's stream goes to a file, and from there to the client in frames with a length, by one writer: no peer waits for
+  another, and none can forge a frame. A file is bounded, so that a peer that floods fills no memory;
+- SLOTS peers are begun at a time; one that takes longer than SLOW_S no longer counts, so that peers that hang never
+  hold up the others. Every ssh has an outer deadline of its own;
+- host keys are verified against lines the client sent (`StrictHostKeyChecking yes`), no configuration of the head's is
+  read, and nobody is asked a question.
+Words of the client, a line each: `kill PEER`, `halt` (begin no more), and the end of stdin.
+How it is read: `ndctl.ssh.relay_frames`. Facts: ssh(1), ssh_config(5); -E keeps ssh's own words apart from what the
+remote side prints on stderr.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ndctl.model.answers import Command
+from ndctl.ssh.relay_keys import admit_text, key_directory, mark
+from ndctl.ssh.script import script_text
+
+SLOTS = 4
+SLOW_S = 5
+TICK_S = 1
+TICKS_A_BEAT = 5
+# A block is at most this long, so that one peer's bulk leaves room for the others' on the one channel.
+BLOCK_BYTES = 1_048_576
+LOG_BYTES = 4_000
+NO_AGENT = "no-agent"
+NO_KEY = "no-key"
+NO_SSH = "no-ssh"
+
+_BOOT = r"""
+n=$1
+exec 2>/dev/null
+LC_ALL=C
+PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+export LC_ALL PATH
+umask 077
+printf '%s begin\n' "$n"
+cannot() { printf '%s cannot %s\n' "$n" "$1"; exit 0; }
+timeout -k 1 5 true || cannot no-timeout
+command -v ssh >/dev/null || cannot @NO_SSH@
+d=
+for t in /dev/shm "${TMPDIR:-/tmp}" /tmp "$HOME"; do
+  d=$(mktemp -d "$t/ndctl-relay.XXXXXX") && break
+done
+[ -n "$d" ] && [ -d "$d" ] || cannot no-directory
+k= over= ticker= listener= running=
+leave() {
+  for r in $running; do eval "kill \$pid_$r"; done
+  [ -z "$ticker$listener" ] || kill $ticker $listener
+  [ -n "$over" ] || [ -z "$k" ] || rm -rf "$k"
+  rm -rf "$d"
+}
+trap leave EXIT
+trap 'exit 129' HUP INT TERM PIPE
+exec 4<&0
+dd ibs=1 obs=65536 count="$2" of="$d/relay" && exec </dev/null && . "$d/relay"
+""".replace("@NO_SSH@", NO_SSH)
+
+_LOOP = r"""
+mkfifo "$d/events" || cannot no-directory
+exec 3<>"$d/events" 5<"$d/peers"
+(while read -r word; do printf '%s\n' "$word" >&3; done <&4; echo gone >&3) >/dev/null 5<&- &
+listener=$!
+(while sleep @TICK@; do echo tick >&3; done) >/dev/null 4<&- 5<&- &
+ticker=$!
+queue=1 beat=0
+clock() { now=0; read -r now rest </proc/uptime; now=${now%.*}; }
+push() {
+  size=$(wc -c <"$d/$1.o")
+  eval "at=\${at_$1:-0}"
+  more=$((size - at))
+  [ "$more" -gt 0 ] || return 1
+  [ "$more" -le @BLOCK@ ] || more=@BLOCK@
+  printf '%s block %s %s\n' "$n" "$1" "$more"
+  tail -c "+$((at + 1))" "$d/$1.o" | head -c "$more"
+  eval "at_$1=$((at + more))"
+}
+finish() {
+  while push "$1"; do :; done
+  log=$(wc -c <"$d/$1.log")
+  [ "$log" -le @LOG@ ] || log=@LOG@
+  said=$(wc -c <"$d/$1.e")
+  [ "$said" -le @LOG@ ] || said=@LOG@
+  printf '%s end %s %s %s %s\n' "$n" "$1" "$2" $((log)) $((said))
+  tail -c "$log" "$d/$1.log"
+  tail -c "$said" "$d/$1.e"
+  rm -f "$d/$1.o" "$d/$1.e" "$d/$1.log"
+  left=
+  for r in $running; do [ "$r" = "$1" ] || left="$left $r"; done
+  running=$left
+}
+start() {
+  read -r i host port user m s t <&5 || { queue=; return; }
+  printf '%s start %s\n' "$n" "$i"
+  : >"$d/$i.o"; : >"$d/$i.e"; : >"$d/$i.log"
+  (
+    p= ended=
+    trap 'ended=1; [ -z "$p" ] || kill "$p"' TERM
+    if [ "$host" = - ]; then
+      unset SSH_AUTH_SOCK SSH_AGENT_PID
+      sh "$d/$s" "$m" </dev/null >>"$d/$i.o" 2>>"$d/$i.e" 3>&- &
+    else
+      ulimit -f @FILE_BLOCKS@
+      timeout -k 2 "$t" ssh @SSH_OPTIONS@ -E "$d/$i.log" -p "$port" -l "$user" -- "$host" "exec sh -s $m" \
+        <"$d/$s" >>"$d/$i.o" 2>>"$d/$i.e" 3>&- &
+    fi
+    p=$!
+    [ -z "$ended" ] || kill "$p"
+    wait "$p"; c=$?
+    [ -z "$ended" ] || { wait "$p"; c=$?; }
+    printf 'end %s %s\n' "$i" "$c" >&3
+  ) </dev/null >/dev/null 4<&- 5<&- &
+  eval "pid_$i=$! began_$i=$now"
+  running="$running $i"
+}
+fill() {
+  clock; fresh=0
+  for r in $running; do eval "b=\$began_$r"; [ $((now - b)) -ge @SLOW@ ] || fresh=$((fresh + 1)); done
+  while [ -n "$queue" ] && [ "$fresh" -lt @SLOTS@ ]; do start; fresh=$((fresh + 1)); done
+}
+fill
+while [ -n "$running$queue" ]; do
+  read -r what who code <&3 || exit 1
+  case $what in
+  end) finish "$who" "$code"; fill ;;
+  tick)
+    for r in $running; do push "$r"; done
+    beat=$((beat + 1))
+    [ $((beat % @BEAT@)) -ne 0 ] || printf '%s tick\n' "$n"
+    fill
+    ;;
+  kill) case " $running " in *" $who "*) eval "kill \$pid_$who" ;; esac ;;
+  halt) queue= ;;
+  gone) exit 1 ;;
+  esac
+done
+over=1
+@LAST@
+leave
+trap - EXIT
+printf '%s done\n' "$n"
+exit 0
+"""
+
+# Only the slow key exchange is taken out: sntrup761 costs OpenSSH 9.2's client 90 ms a login.
+_SSH_OPTIONS = (
+    "-F none -T -x -a -o BatchMode=yes -o StrictHostKeyChecking=yes -o UpdateHostKeys=no -o CheckHostIP=no "
+    "-o GlobalKnownHostsFile=/dev/null -o VerifyHostKeyDNS=no -o CanonicalizeHostname=no -o ConnectionAttempts=1 "
+    "-o KexAlgorithms=-sntrup* -o PreferredAuthentications=publickey -o ControlMaster=no -o ControlPath=none "
+    "-o ClearAllForwardings=yes -o PermitLocalCommand=no -o AddKeysToAgent=no -o LogLevel=VERBOSE"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLine:
+    """One peer as the head is told of it. host "-": the head itself. nonce: of the peer's own script stream.
+
+    commands: in order
+    outer_s:  after so long the head ends the ssh, whatever the client does
+    """
+
+    number: int
+    host: str
+    port: int
+    user: str
+    nonce: str
+    commands: tuple[Command, ...]
+    outer_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One pass over a head's peers.
+
+    known_hosts: lines by which the head verifies the peers
+    token:       names the run's ephemeral key; "" when there is none
+    admit:       peers are logged in to with the client's agent, and the ephemeral key is admitted on them
+    last:        the ephemeral key is removed from the head at the end
+    """
+
+    peers: tuple[PeerLine, ...]
+    known_hosts: tuple[str, ...]
+    connect_s: float
+    token: str = ""
+    admit: bool = False
+    last: bool = False
+    key_minutes: int = 0
+
+    @property
+    def by_agent(self) -> bool:
+        return self.admit or not self.token
+
+
+def relay_line(nonce: str, text: bytes) -> str:
+    """The command line for the exec request; `text` is what follows on stdin, before the client's words."""
+    return f"exec sh -c {shlex.quote(_BOOT)} ndctl-relay {nonce} {len(text)}"
+
+
+def relay_text(order: Order, nonce: str) -> bytes:
+    """What the head reads first: known_hosts, the peers' scripts, who they are, and the loop."""
+    kinds = list(dict.fromkeys(peer.commands for peer in order.peers))
+    parts = [_file("known_hosts", order.known_hosts, nonce)]
+    parts += [_file(f"s{at}", (script_text(commands),), nonce) for at, commands in enumerate(kinds)]
+    names = [
+        ("s" if peer.host == "-" or not order.admit else "p") + str(kinds.index(peer.commands)) for peer in order.peers
+    ]
+    parts.append(
+        _file(
+            "peers",
+            [
+                f"{peer.number} {peer.host} {peer.port} {peer.user} {peer.nonce} {name} {peer.outer_s:.0f}"
+                for peer, name in zip(order.peers, names, strict=True)
+            ],
+            nonce,
+        )
+    )
+    parts.append(_who_logs_in(order, nonce, len(kinds)))
+    parts.append(_loop(order))
+    return "".join(parts).encode()
+
+
+def _file(name: str, lines: Sequence[str], nonce: str) -> str:
+    """Written by a here-document whose end no content can guess."""
+    body = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+    return f"cat >\"$d/{name}\" <<'{nonce}'\n{body}{nonce}\n"
+
+
+def _who_logs_in(order: Order, nonce: str, kinds: int) -> str:
+    """Sets `auth`: ssh's options for who logs in; makes the ephemeral key and the scripts that admit it."""
+    agent = (
+        f'[ -S "$SSH_AUTH_SOCK" ] || cannot {NO_AGENT}\nauth="-o IdentityFile=none -o IdentityAgent=SSH_AUTH_SOCK"\n'
+    )
+    if not order.token:
+        return agent
+    key = f"k={key_directory(order.token)}\n"
+    if not order.admit:
+        return (
+            f'{key}[ -s "$k/key" ] || cannot {NO_KEY}\nauth="-i $k/key -o IdentitiesOnly=yes -o IdentityAgent=none"\n'
+        )
+    every = " ".join(str(at) for at in range(kinds))
+    return (
+        f"{agent}{key}"
+        f"{_file('admit', (admit_text(order.token, order.key_minutes),), nonce)}"
+        '[ -d "$k" ] || mkdir -m 700 "$k"\n'
+        f'[ -s "$k/key" ] || ssh-keygen -q -t ed25519 -N "" -C {mark(order.token)} -f "$k/key" </dev/null >/dev/null\n'
+        'public=; read -r public <"$k/key.pub"\n'
+        f"for s in {every}; do\n"
+        '  { [ -z "$public" ] || { printf "public=\'%s\'\\n" "$public"; cat "$d/admit"; }; cat "$d/s$s"; } >"$d/p$s"\n'
+        "done\n"
+    )
+
+
+def _loop(order: Order) -> str:
+    most = max((_most_bytes(peer.commands) for peer in order.peers), default=0)
+    connect = f'-o ConnectTimeout={max(1, round(order.connect_s))} -o UserKnownHostsFile="$d/known_hosts"'
+    words = {
+        "SSH_OPTIONS": f"{_SSH_OPTIONS} {connect} $auth",
+        "FILE_BLOCKS": str(most // 512 + 1),
+        "BLOCK": str(BLOCK_BYTES),
+        "LOG": str(LOG_BYTES),
+        "SLOW": str(SLOW_S),
+        "SLOTS": str(SLOTS),
+        "TICK": str(TICK_S),
+        "BEAT": str(TICKS_A_BEAT),
+        "LAST": '[ -z "$k" ] || rm -rf "$k"' if order.last else ":",
+    }
+    text = _LOOP
+    for word, value in words.items():
+        text = text.replace(f"@{word}@", value)
+    return text
+
+
+# What start-up files may print before the script, as much as no node does by mistake.
+_NOISE_BYTES = 64 * 1_048_576
+
+
+def _most_bytes(commands: Sequence[Command]) -> int:
+    """The longest a peer's stream can rightly be: both streams of every command up to its cap, and noise before."""
+    return _NOISE_BYTES + sum(2 * command.cap_bytes + 1_024 for command in commands)
