@@ -20,6 +20,7 @@ from ndctl.azure.calls import Tally
 from ndctl.azure.clouds import Cloud, resolve_cloud
 from ndctl.azure.credentials import RenewableCredential, credential_for, redact, sign_in
 from ndctl.azure.faults import endpoint_unreachable, error_from_fault, fault_from_exception
+from ndctl.azure.identity import Identity
 from ndctl.azure.pacing import pace_for
 from ndctl.azure.pacing_policy import CALL_DEADLINE_S, Clock, PacingPolicy, RenewalPolicy, Retries
 from ndctl.inventory.schema import Inventory
@@ -48,6 +49,11 @@ class LoadedInventory(Protocol):
     def path_of(self) -> Callable[[str], Path]: ...
 
 
+def _nobody() -> Identity | None:
+    """A credential handed in from outside does not say whose it is."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class AzureClients:
     """Clients of one subscription. Safe to share between threads."""
@@ -63,6 +69,7 @@ class AzureClients:
     tally: Tally = field(default_factory=Tally)
     clock: Clock = field(default_factory=Clock)
     who: Callable[[], str] = str  # name or application id of who is signed in, "" if unknown
+    identity: Callable[[], Identity | None] = _nobody
 
     @contextmanager
     def telling(self, doing: str, exit_code: ExitCode = ExitCode.PREFLIGHT) -> Iterator[None]:
@@ -140,4 +147,5 @@ def connect(loaded: LoadedInventory, *, credential: TokenCredential | None = Non
         tally=tally,
         clock=clock,
         who=renewable.who if renewable else str,
+        identity=renewable.identity if renewable else _nobody,
     )

@@ -9,7 +9,6 @@ A custom endpoint with `cloud.identity` uses workload identity with what that fi
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import re
@@ -24,6 +23,7 @@ from azure.identity import DefaultAzureCredential, WorkloadIdentityCredential
 
 from ndctl.azure.clouds import Cloud
 from ndctl.azure.faults import endpoint_unreachable
+from ndctl.azure.identity import Identity, claims_of, identity_of
 from ndctl.model.errors import ExitCode, NdctlError
 
 SIGN_IN_TIMEOUT_S = 15
@@ -63,13 +63,12 @@ class RenewableCredential:
 
     def who(self) -> str:
         """Name or application id in the last token, for records that people read: it is not verified. "" if unknown."""
-        parts = self._given.split(".")
-        try:
-            claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-            named = (claims.get(key) for key in ("upn", "unique_name", "preferred_username", "appid", "oid"))
-            return str(next((one for one in named if one), ""))
-        except (IndexError, ValueError, AttributeError):
-            return ""
+        told = self.identity()
+        return (told.name or told.application or told.object_id) if told else ""
+
+    def identity(self) -> Identity | None:
+        """Who the last token says it is for. None before the first one, and for a token that does not tell."""
+        return identity_of(claims_of(self._given))
 
     def close(self) -> None:
         close = getattr(self._inner, "close", None)
