@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from azure.core.exceptions import AzureError
+from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.mgmt.resource.deployments.models import Deployment, DeploymentProperties
 
 from ndctl.azure.clients import AzureClients
@@ -105,6 +105,25 @@ def operations(clients: AzureClients, deployment_name: str) -> tuple[Operation, 
         kind, name = split_id(told.target_resource.id)
         found.append(Operation(kind, name, told.provisioning_state or "", _status_message(told.status_message)))
     return tuple(found)
+
+
+def unfinished(clients: AzureClients, prefix: str) -> tuple[tuple[str, str], ...]:
+    """(name, since when) of the group's deployments that Azure still runs, of names that begin with `prefix`.
+
+    Raises AzureError; without the group there is none.
+    """
+    found = []
+    try:
+        for one in clients.deployments.deployments.list_by_resource_group(clients.resource_group):
+            told = one.properties
+            state = told.provisioning_state if told else ""
+            if (one.name or "").startswith(prefix) and str(getattr(state, "value", state)).casefold() not in _ENDED:
+                since = told.timestamp.strftime("%Y-%m-%dT%H:%M:%SZ") if told and told.timestamp else ""
+                found.append((one.name or "", since))
+    except ResourceNotFoundError as error:
+        if fault_from_exception(error).innermost_code.casefold() != "resourcegroupnotfound":
+            raise
+    return tuple(sorted(found))
 
 
 def put_by_azure(deployment: ArmDeployment) -> dict[str, int]:

@@ -127,6 +127,20 @@ def fault_from_exception(error: AzureError) -> AzureFault:
     return fault_from_body(str(error), fallback=str(error))
 
 
+def fault_from_deadline(error: NdctlError) -> AzureFault:
+    """An operation that had no end in time, as the fault of what it was about."""
+    return AzureFault(
+        code="DeadlinePassed",
+        message=error.message,
+        innermost_code="DeadlinePassed",
+        innermost_message=error.message,
+        fault_class=FaultClass.PLATFORM,
+        retryable=True,
+        meaning="Azure did not end a long-running operation in the time it was given, and goes on with it.",
+        next_step=f"{error.hint[:1].upper()}{error.hint[1:]}.",
+    )
+
+
 def error_from_fault(fault: AzureFault, doing: str, exit_code: ExitCode = ExitCode.PREFLIGHT) -> NdctlError:
     """The NdctlError that says what was being done, the innermost cause and the next step.
 

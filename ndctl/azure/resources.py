@@ -11,8 +11,8 @@ from azure.core.exceptions import AzureError, ResourceNotFoundError
 from azure.mgmt.resource.resources.models import ResourceGroup
 
 from ndctl.azure.clients import COMPUTE_API, NETWORK_API, AzureClients
-from ndctl.azure.faults import AzureFault, fault_from_exception
-from ndctl.azure.waiting import finish
+from ndctl.azure.faults import AzureFault, fault_from_deadline, fault_from_exception
+from ndctl.azure.waiting import DeadlinePassed, finish
 from ndctl.model.errors import NdctlError
 from ndctl.render import names
 
@@ -112,8 +112,13 @@ def ensure_group(clients: AzureClients, cluster: str, tags: Mapping[str, str]) -
     return True
 
 
-def delete_resource(clients: AzureClients, resource: Resource) -> AzureFault | None:
-    """Delete and wait. None when it is gone (also when it was gone before); the fault when Azure would not."""
+def delete_resource(
+    clients: AzureClients, resource: Resource, deadline_s: float = DELETE_DEADLINE_S
+) -> AzureFault | None:
+    """Delete and wait, at most `deadline_s`.
+
+    None when it is gone (also when it was gone before); the fault when Azure would not, or did not in time.
+    """
     start = monotonic()
     kind = resource.type.casefold()
     version = _API.get(kind) or _API.get(kind.partition("/")[0])
@@ -121,11 +126,13 @@ def delete_resource(clients: AzureClients, resource: Resource) -> AzureFault | N
         if version is None:
             version = _newest_version(clients, resource.type)
         poller = clients.resources.resources.begin_delete_by_id(resource.id.lstrip("/"), api_version=version)
-        finish(poller, DELETE_DEADLINE_S - (monotonic() - start), f"deleting {resource.name}")
+        finish(poller, max(1.0, deadline_s - (monotonic() - start)), f"deleting {resource.name}")
     except ResourceNotFoundError:
         return None
     except AzureError as error:
         return fault_from_exception(error)
+    except DeadlinePassed as error:
+        return fault_from_deadline(error)
     return None
 
 

@@ -25,6 +25,13 @@ def deploy(
         Path | None, typer.Option("--plan", help="Do exactly this plan, or refuse when it is stale.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    rack_deadline: Annotated[
+        str, typer.Option("--rack-deadline", help="How long one rack is waited for, e.g. 45m or 2h.")
+    ] = "90m",
+    break_lock: Annotated[
+        str,
+        typer.Option("--break-lock", metavar="HOLDER", help="Take the lock from this holder, who is gone for good."),
+    ] = "",
     output: Annotated[Format, typer.Option("-o", "--output", help="How the answer is printed.")] = Format.TABLE,
 ) -> None:
     """Deploy what the inventory asks for. Running it again goes on where it stopped; unchanged racks stay untouched.
@@ -32,39 +39,52 @@ def deploy(
     Exit status: 0 all racks as planned, 6 some, 5 none, 4 refused before anything was sent, 3 not signed in or not
     permitted, 10 another ndctl holds the cluster or the plan is stale, 130 interrupted (Azure goes on).
     """
-    from ndctl.azure.clients import connect
+    from dataclasses import replace
+
     from ndctl.cli.consent import ask
     from ndctl.cli.output import emit, say, verbosity
     from ndctl.cli.plan_text import plan_lines
     from ndctl.cli.progress import progress
     from ndctl.inventory.loader import load
     from ndctl.model.jsonable import dumps
+    from ndctl.workflow.budget import parse_budget
     from ndctl.workflow.deploy import deploy as deploy_plan
-    from ndctl.workflow.locks import cluster_lock
     from ndctl.workflow.plan import make_plan
     from ndctl.workflow.plan_file import hold_plan, read_plan
     from ndctl.workflow.prepare import render_to_deploy
-    from ndctl.workflow.state_dir import cluster_dir
+    from ndctl.workflow.unfinished import tell_unfinished
+    from ndctl.workflow.writing import writing
 
     loaded = load(inventory)
     saved = read_plan(plan) if plan else None
     rendered = render_to_deploy(loaded)
     name = loaded.inventory.cluster
-    with cluster_lock(cluster_dir(loaded.inventory, loaded.path), name, "deploy"):
-        clients = connect(loaded)
-        try:
-            with progress() as sink:
-                made = make_plan(loaded, rendered, clients, sink)
-            if saved is not None:
-                hold_plan(saved, made)
-            else:
-                say("\n".join(plan_lines(made, verbose=verbosity() > 0)))
-                if made.has_changes:
-                    ask(f"Deploy this to {name}?", "yes", yes=yes)
-            with progress() as sink:
-                result = deploy_plan(loaded, rendered, made, clients, on_event=sink)
-        finally:
-            clients.close()
+    deadline_s = parse_budget(rack_deadline, "--rack-deadline")
+    with writing(loaded, "deploy", break_lock=break_lock, say=say) as held:
+        clients = held.clients
+        tell_unfinished(clients, name, say)
+        with progress() as sink:
+            made = make_plan(loaded, rendered, clients, sink)
+        if saved is not None:
+            hold_plan(saved, made)
+        else:
+            say("\n".join(plan_lines(made, verbose=verbosity() > 0)))
+            if made.has_changes:
+                ask(f"Deploy this to {name}?", "yes", yes=yes)
+        with progress() as sink:
+            result = deploy_plan(
+                loaded,
+                rendered,
+                made,
+                clients,
+                on_event=sink,
+                stop=held.lock.stop,
+                rack_deadline_s=deadline_s,
+                on_group=held.lock.acquire,
+            )
+        held.line.ended(result.summary, result.exit_code, digest=made.digest, racks=result.fates)
+        result = replace(result, run=held.run, calls=clients.tally.calls(), lost_lock_to=held.lock.lost_to)
+    say(result.calls.line())
     if output is Format.JSON:
         emit(dumps(result.as_dict()))
     else:
@@ -79,9 +99,14 @@ def result_lines(result: DeployResult) -> list[str]:
         lines += _end_lines([result.foundation], result.inventory)
     for _, group in groupby(result.racks, key=_shape):
         lines += _end_lines(list(group), result.inventory)
-    lines.append(_count_line(result))
+    lines.append(result.summary)
+    if result.lost_lock_to:
+        lines.append(
+            f"stopped: the cluster's lock was taken by {result.lost_lock_to}; Azure goes on with what was sent"
+        )
     if result.interrupted:
-        lines.append("interrupted: Azure goes on with what was sent")
+        run = f" (run {result.run})" if result.run else ""
+        lines.append(f"interrupted: Azure goes on with what was sent{run}")
         lines.append(f"next: ndctl deploy {result.inventory}   (goes on where this stopped)")
     return lines
 
@@ -126,14 +151,3 @@ def _end_lines(ends: list[RackEnd], inventory: str) -> list[str]:
     if first.detail:
         lines.append(f"{pad}{first.detail}")
     return lines
-
-
-def _count_line(result: DeployResult) -> str:
-    planned = sum(1 for one in result.racks if one.fate.as_planned)
-    others: dict[str, int] = {}
-    for one in result.racks:
-        if not one.fate.as_planned:
-            others[one.fate.value] = others.get(one.fate.value, 0) + 1
-    racks = "1 rack" if planned == 1 else f"{planned} racks"
-    told = [f"{racks} as planned", *(f"{count} {fate}" for fate, count in others.items())]
-    return ", ".join(told)

@@ -21,6 +21,10 @@ def register(app: typer.Typer) -> None:
 def destroy(
     inventory: Annotated[Path, typer.Argument(help="Inventory file.", metavar="INVENTORY", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for the cluster's name.")] = False,
+    break_lock: Annotated[
+        str,
+        typer.Option("--break-lock", metavar="HOLDER", help="Take the lock from this holder, who is gone for good."),
+    ] = "",
     output: Annotated[Format, typer.Option("-o", "--output", help="How the answer is printed.")] = Format.TABLE,
 ) -> None:
     """Delete what carries the cluster's tags. 'protect: true' in the inventory always wins.
@@ -29,7 +33,8 @@ def destroy(
     Exit status: 0 all gone, 4 protected, 6 some things could not be deleted, 5 none could, 3 not signed in or not
     permitted, 10 another ndctl holds the cluster, 130 interrupted.
     """
-    from ndctl.azure.clients import connect
+    from dataclasses import replace
+
     from ndctl.cli.consent import ask
     from ndctl.cli.output import emit, say
     from ndctl.cli.progress import progress
@@ -37,23 +42,21 @@ def destroy(
     from ndctl.model.jsonable import dumps
     from ndctl.workflow.destroy import destroy as destroy_plan
     from ndctl.workflow.destroy import plan_destroy, refuse_protected
-    from ndctl.workflow.locks import cluster_lock
-    from ndctl.workflow.state_dir import cluster_dir
+    from ndctl.workflow.writing import writing
 
     loaded = load(inventory)
     refuse_protected(loaded)
     name = loaded.inventory.cluster
-    with cluster_lock(cluster_dir(loaded.inventory, loaded.path), name, "destroy"):
-        clients = connect(loaded)
-        try:
-            plan = plan_destroy(loaded, clients)
-            say("\n".join(plan_lines(plan)))
-            if not plan.nothing_to_do:
-                ask(f"Delete these {len(plan.resources)} resources of {name}?", name, yes=yes)
-            with progress() as sink:
-                result = destroy_plan(plan, clients, on_event=sink)
-        finally:
-            clients.close()
+    with writing(loaded, "destroy", break_lock=break_lock, say=say) as held:
+        plan = plan_destroy(loaded, held.clients)
+        say("\n".join(plan_lines(plan)))
+        if not plan.nothing_to_do:
+            ask(f"Delete these {len(plan.resources)} resources of {name}?", name, yes=yes)
+        with progress() as sink:
+            result = destroy_plan(plan, held.clients, on_event=sink, stop=held.lock.stop)
+        held.line.ended(result.summary, result.exit_code)
+        result = replace(result, run=held.run, calls=held.clients.tally.calls(), lost_lock_to=held.lock.lost_to)
+    say(result.calls.line())
     if output is Format.JSON:
         emit(dumps(result.as_dict()))
     else:
@@ -85,9 +88,7 @@ def result_lines(result: DestroyResult) -> list[str]:
     plan = result.plan
     if plan.nothing_to_do:
         return [f"{plan.cluster}: nothing to delete"]
-    lines = [f"{plan.cluster}: {len(result.gone)} of {len(plan.resources)} resources deleted"]
-    if result.group_deleted:
-        lines[0] += f", and resource group {plan.resource_group}"
+    lines = [f"{plan.cluster}: {result.summary}"]
     for one, fault in result.failed:
         lines.append(f'  {label(one)}  not deleted: {fault.summary}: "{fault.innermost_message}"')
         lines.append(f"    next: {fault.next_step}")

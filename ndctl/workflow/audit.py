@@ -110,7 +110,8 @@ def audited(
     try:
         yield line
     except KeyboardInterrupt:
-        line._write({"event": "ended", "result": "interrupted", "exit_code": 130, "digest": ""})
+        if not line.told:
+            line._write({"event": "ended", "result": "interrupted", "exit_code": 130, "digest": ""})
         raise
     except NdctlError as error:
         if not line.told:

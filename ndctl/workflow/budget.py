@@ -29,7 +29,7 @@ Past = Mapping[str, tuple[int, int]]
 """Check id -> (in how many runs of racks it ran, in how many it found something)."""
 
 
-def parse_budget(text: str) -> float:
+def parse_budget(text: str, option: str = "--budget") -> float:
     """ "15m", "90s", "1h", "1h30m", "90" -> seconds. Raises NdctlError, exit 2."""
     told = text.strip().lower()
     seconds = 0.0
@@ -46,8 +46,8 @@ def parse_budget(text: str) -> float:
     if not 1 <= seconds <= _LONGEST_S:
         raise NdctlError(
             "validate.budget",
-            f"'{text}' is no time for a budget",
-            hint="--budget takes a time such as 90s, 15m or 1h, at most a week",
+            f"'{text}' is no time for a {option.strip('-').replace('-', ' ')}",
+            hint=f"{option} takes a time such as 90s, 15m or 1h, at most a week",
             exit_code=ExitCode.USAGE,
         )
     return seconds

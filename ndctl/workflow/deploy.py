@@ -46,9 +46,11 @@ def deploy(
     stop: threading.Event | None = None,
     rack_deadline_s: float = RACK_DEADLINE_S,
     clock: Callable[[], float] = monotonic,
+    on_group: Callable[[], None] = lambda: None,
 ) -> DeployResult:
     """Do exactly what `plan` says. What Azure refuses is part of the result; racks without change are not touched.
 
+    `on_group` is called as soon as the resource group exists, before anything is put into it.
     On Ctrl-C it stops waiting (Azure goes on) and the result is `interrupted`. Raises NdctlError only when the
     resource group cannot be created.
     """
@@ -60,6 +62,7 @@ def deploy(
         cluster = plan.cluster
         with clients.telling(f"creating resource group {clients.resource_group}", ExitCode.DEPLOY_FAILED):
             ensure_group(clients, cluster, names.tags(cluster, None, loaded.inventory.tags))
+        on_group()
     grounds = side_by_side(
         [plan.foundation], lambda step: work.foundation(step, deployments[step.name]), workers=1, stop=stop
     )

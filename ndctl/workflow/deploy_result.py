@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from ndctl.azure.calls import Calls
 from ndctl.azure.faults import AzureFault
 from ndctl.model.errors import ExitCode, worst_exit
 
@@ -62,6 +63,9 @@ class DeployResult:
     foundation: RackEnd
     racks: tuple[RackEnd, ...]
     interrupted: bool = False
+    run: str = ""
+    calls: Calls = field(default_factory=Calls)
+    lost_lock_to: str = ""  # who took the cluster's lock meanwhile; what was not sent by then was left
 
     @property
     def exit_code(self) -> ExitCode:
@@ -70,6 +74,8 @@ class DeployResult:
         ends = (self.foundation, *self.racks)
         planned = sum(1 for one in self.racks if one.fate.as_planned)
         codes = [one.fault.exit_code for one in ends if one.fault and one.fault.exit_code]
+        if self.lost_lock_to:
+            codes.append(ExitCode.LOCKED_OR_STALE)
         if planned < len(self.racks) or not self.foundation.fate.as_planned:
             nothing_sent = all(one.fate in (Fate.REFUSED, Fate.NOT_STARTED) for one in self.racks)
             if nothing_sent and self.foundation.fate in (Fate.UNCHANGED, Fate.REFUSED):
@@ -77,6 +83,22 @@ class DeployResult:
             else:
                 codes.append(ExitCode.DEPLOY_PARTIAL if planned else ExitCode.DEPLOY_FAILED)
         return worst_exit(codes)
+
+    @property
+    def fates(self) -> dict[str, list[str]]:
+        """What became of which racks: {"deployed": ["rack01", ...], ...}"""
+        found: dict[str, list[str]] = {}
+        for one in self.racks:
+            found.setdefault(one.fate.value, []).append(one.name)
+        return found
+
+    @property
+    def summary(self) -> str:
+        """`63 racks as planned, 1 partial`"""
+        planned = sum(1 for one in self.racks if one.fate.as_planned)
+        others = {fate: len(names) for fate, names in self.fates.items() if not Fate(fate).as_planned}
+        racks = "1 rack" if planned == 1 else f"{planned} racks"
+        return ", ".join([f"{racks} as planned", *(f"{count} {fate}" for fate, count in others.items())])
 
     def as_dict(self) -> dict[str, Any]:
         """The published form."""
@@ -88,5 +110,8 @@ class DeployResult:
             "foundation": self.foundation.as_dict(),
             "racks": [one.as_dict() for one in self.racks],
             "interrupted": self.interrupted,
+            "run": self.run,
+            "calls": self.calls.as_dict(),
+            "lost_lock_to": self.lost_lock_to,
             "exit_code": int(self.exit_code),
         }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from azure.core.exceptions import AzureError
 
+from ndctl.azure.calls import Calls
 from ndctl.azure.clients import AzureClients
-from ndctl.azure.faults import AzureFault, fault_from_exception
+from ndctl.azure.faults import AzureFault, fault_from_deadline, fault_from_exception
 from ndctl.azure.resources import GroupContents, Resource, delete_group, delete_resource, list_group
+from ndctl.azure.waiting import DeadlinePassed
 from ndctl.checks.azure_errors import FaultClass
 from ndctl.model.errors import ExitCode, NdctlError, worst_exit
 from ndctl.model.events import Event, EventSink, ignore_events
@@ -58,6 +60,9 @@ class DestroyResult:
     group_deleted: bool = False
     group_fault: AzureFault | None = None
     interrupted: bool = False
+    run: str = ""
+    calls: Calls = field(default_factory=Calls)
+    lost_lock_to: str = ""  # who took the cluster's lock meanwhile
 
     @property
     def left(self) -> tuple[Resource, ...]:
@@ -70,9 +75,17 @@ class DestroyResult:
             return ExitCode.INTERRUPTED
         faults = [fault for _, fault in self.failed] + ([self.group_fault] if self.group_fault else [])
         codes = [fault.exit_code for fault in faults if fault.exit_code]
+        if self.lost_lock_to:
+            codes.append(ExitCode.LOCKED_OR_STALE)
         if faults or self.left:
             codes.append(ExitCode.DEPLOY_PARTIAL if self.gone else ExitCode.DEPLOY_FAILED)
         return worst_exit(codes)
+
+    @property
+    def summary(self) -> str:
+        """`41 of 41 resources deleted, and resource group rg-swc-a`"""
+        text = f"{len(self.gone)} of {len(self.plan.resources)} resources deleted"
+        return f"{text}, and resource group {self.plan.resource_group}" if self.group_deleted else text
 
     def as_dict(self) -> dict[str, Any]:
         """The published form."""
@@ -90,6 +103,9 @@ class DestroyResult:
             "failed": [{"id": one.id, "fault": fault.as_dict()} for one, fault in self.failed],
             "left": [one.id for one in self.left],
             "interrupted": self.interrupted,
+            "run": self.run,
+            "calls": self.calls.as_dict(),
+            "lost_lock_to": self.lost_lock_to,
             "exit_code": int(self.exit_code),
         }
 
@@ -129,7 +145,6 @@ def destroy(
     failed: dict[str, tuple[Resource, AzureFault]] = {}
     todo: Sequence[Resource] = plan.resources
     for _ in range(PASSES):
-        failed = {}
         for _stage, members in groupby(todo, key=lambda one: one.stage):
             stage = list(members)
             ended = side_by_side(
@@ -145,10 +160,11 @@ def destroy(
                 fault = ended.results[index]
                 if fault is None:
                     gone.append(resource)
+                    failed.pop(resource.id, None)
                 else:
                     failed[resource.id] = (resource, fault)
-            if ended.interrupted:
-                return DestroyResult(plan, tuple(gone), tuple(failed.values()), interrupted=True)
+            if ended.interrupted or stop.is_set():
+                return DestroyResult(plan, tuple(gone), tuple(failed.values()), interrupted=ended.interrupted)
         before, todo = todo, [one for one, fault in failed.values() if fault.fault_class is FaultClass.CONFLICT]
         if not todo or len(todo) == len(before):
             break
@@ -180,10 +196,10 @@ def _delete_empty_group(result: DestroyResult, clients: AzureClients, on_event: 
             on_event(Event("destroy", "started", cluster=plan.cluster, step=step, message="deleting"))
             delete_group(clients)
             on_event(Event("destroy", "done", cluster=plan.cluster, step=step, message="gone"))
-    except AzureError as error:
-        fault = fault_from_exception(error)
-        return DestroyResult(plan, result.gone, result.failed, group_fault=fault)
-    return DestroyResult(plan, result.gone, result.failed, group_deleted=True)
+    except (AzureError, DeadlinePassed) as error:
+        fault = fault_from_exception(error) if isinstance(error, AzureError) else fault_from_deadline(error)
+        return replace(result, group_fault=fault)
+    return replace(result, group_deleted=True)
 
 
 def label(resource: Resource) -> str:
