@@ -32,7 +32,9 @@ def note(event: Event) -> None:
     """Events as plain lines on stderr: one a rack and step; what happens to single nodes only with -v."""
     from ndctl.report.plain import one_line
 
-    if event.node and verbosity() == 0 and event.status != "failed":
+    if (event.node or event.type == "rack") and verbosity() == 0 and event.status not in ("failed", "done"):
+        return
+    if event.node and verbosity() == 0 and event.status == "done":
         return
     where = " ".join(part for part in (event.cluster, event.node or event.rack) if part)
     what = " ".join(part for part in (event.step, event.message) if part)

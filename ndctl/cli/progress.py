@@ -22,7 +22,7 @@ _LIVE_ROWS = 20  # racks at work shown at once on a terminal
 def progress(stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> Iterator[EventSink]:
     """A sink that shows events as they come; the display ends with the block."""
     out = stream or sys.stderr
-    if not out.isatty() or os.environ.get("TERM") == "dumb":
+    if not is_live(out):
         yield _PlainLines(out, clock)
         return
     from rich.console import Console
@@ -32,6 +32,11 @@ def progress(stream: TextIO | None = None, clock: Callable[[], float] = time.mon
     table = _LiveTable(console, clock)
     with Live(console=console, get_renderable=table.render, refresh_per_second=4, transient=True):
         yield table
+
+
+def is_live(out: TextIO) -> bool:
+    """Whether lines that change can be shown there."""
+    return out.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _subject(event: Event) -> str:

@@ -103,7 +103,7 @@ def validate(
     Exit status: 0 every rack accepted or degraded, 7 a rack is rejected, 8 a rack is incomplete
     (nodes missing, unreachable or unknown, or a required check skipped).
     """
-    from ndctl.cli.output import note
+    from ndctl.cli.rack_lines import rack_lines
     from ndctl.workflow.budget import parse_budget
     from ndctl.workflow.select import selection_of
     from ndctl.workflow.validate import Request, validate_inventories
@@ -133,7 +133,8 @@ def validate(
         budget_s=parse_budget(budget) if budget is not None else None,
         resume=resume,
     )
-    run = validate_inventories(request, on_event=note)
+    with rack_lines() as sink:
+        run = validate_inventories(request, on_event=sink)
     _print(run, output)
     raise typer.Exit(int(run.exit_code))
 

@@ -13,7 +13,7 @@ EVENT_SCHEMA = "ndctl.event/1"
 class Event:
     """Something happened to a cluster, rack or node.
 
-    type:   "plan" | "deploy" | "collect" | "job" | "judge" | "destroy" | "note"
+    type:   "plan" | "deploy" | "rack" | "collect" | "job" | "judge" | "destroy" | "note"; "rack": where its work is
     status: "started" | "running" | "done" | "failed" | "waiting"
     """
 

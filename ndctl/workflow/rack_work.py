@@ -98,14 +98,18 @@ class RackWork:
     def __call__(self, rack: Rack) -> None:
         """Ask the rack's nodes, wait while it still starts, and run its active tests if the level has any."""
         self._begun[rack.name] = time.monotonic()
+        self._tell(rack, "started", f"asking {len(rack.nodes)} nodes")
         try:
             self._ask(rack)
             if self._tests is not None:
                 self._test(rack)
         finally:
             self._took(rack)
-        if not self._stopping.is_set():
-            self._source.rack_ended(rack.name)
+        if self._stopping.is_set():
+            self._tell(rack, "done", "stopped")
+            return
+        self._source.rack_ended(rack.name)
+        self._tell(rack, "done", f"{self._answered(rack)} of {len(rack.nodes)} nodes answered")
 
     def stop(self) -> None:
         """Begin nothing more: nodes being asked have a few seconds to finish, active tests are ended and clean up."""
@@ -126,7 +130,11 @@ class RackWork:
             self._took(rack)
 
     def _ask(self, rack: Rack) -> None:
-        self._transport.collect(dict.fromkeys(rack.nodes, self.commands), self._keep)
+        def keep(answer: NodeAnswer) -> None:
+            self._keep(answer)
+            self._tell(rack, "running", f"{self._answered(rack)} of {len(rack.nodes)} nodes answered")
+
+        self._transport.collect(dict.fromkeys(rack.nodes, self.commands), keep)
         with self._source.timing(f"{rack.name} settling"):
             settle(
                 self._one,
@@ -183,6 +191,15 @@ class RackWork:
                     message=f"{answer.outcome.kind.value}: {answer.outcome.detail}",
                 )
             )
+
+    def _answered(self, rack: Rack) -> int:
+        answers = self._one.answers
+        return sum(1 for node in rack.nodes if node in answers and answers[node].outcome.ok)
+
+    def _tell(self, rack: Rack, status: str, message: str) -> None:
+        """Where the rack is in its work; what a node or a test has to say is told beside it."""
+        cluster = self._one.cluster.name
+        self._on_event(Event("rack", status, cluster=cluster, rack=rack.name, message=message))
 
     def _took(self, rack: Rack) -> None:
         self._one.seconds[rack.name] = time.monotonic() - self._begun[rack.name]

@@ -170,7 +170,12 @@ class Recorder:
             # What the run has on nodes, leases for one, is known by its token.
             self.token, times = str(resumed.plan["token"]), resumed.times + 1
         self.across_token = f"{self.token}x{times or ''}"
-        plan = {"ndctl": __version__, "today": today.isoformat(), "token": self.token, "holder": self.holder}
+        plan: dict[str, Any] = {
+            "ndctl": __version__,
+            "today": today.isoformat(),
+            "token": self.token,
+            "holder": self.holder,
+        }
         plan |= {"resumed": times, "process": this_process()}
         store.keep_plan(run_id, "", {**plan, **settings})
 

@@ -169,7 +169,7 @@ def test_a_run_that_is_being_made_is_left_to_its_maker(request_: Request) -> Non
     with Store(request_.record) as store:
         (line,) = store.runs()
         plan = store.plans(line.id)[""]
-        parent = {**this_process(), "pid": os.getppid()}
+        parent = {**this_process(), "pid": os.getppid(), "began": "1"}
         store.keep_plan(line.id, "", {**plan, "process": parent})
         # Another process of that number, which began at another time, is not the maker.
         assert isinstance(resumable(store, inventories, request_.settings, alive=lambda _: True), Resumed)
