@@ -63,7 +63,8 @@ def _entry(name: str, steps: list[Step], verbose: bool) -> Iterator[str]:
     racks = [step.rack for step in steps]
     width = max([44, *(len(_name(one, racks)) for one in shown)])
     for change in shown:
-        rows += _change_rows(change, racks, width)
+        rows += _change_rows(change, racks, width, verbose)
+    rows += _effect_rows(steps)
     if first.fault:
         rows.append(f"! refused: {first.fault.summary}: {first.fault.innermost_message}")
         rows.append(f"  next: {first.fault.next_step}")
@@ -79,16 +80,49 @@ def _name(change: Change, racks: list[str]) -> str:
     return f"{kind}/{change.name}{last}"
 
 
-def _change_rows(change: Change, racks: list[str], width: int) -> Iterator[str]:
+def _change_rows(change: Change, racks: list[str], width: int, verbose: bool) -> Iterator[str]:
+    from ndctl.render.effects import Effect
+    from ndctl.workflow.plan_meaning import meaning
+
     yield f"{_SIGNS[change.kind.value]} {_name(change, racks).ljust(width)} {_what(change)}".rstrip()
-    changed = [one for one in change.properties if not one.noise]
-    for one in changed[:_SHOWN_PROPERTIES]:
-        yield f"    {one.path}: {_short(one.before)} -> {_short(one.after)}"
-    if len(changed) > _SHOWN_PROPERTIES:
-        yield f"    and {len(changed) - _SHOWN_PROPERTIES} more properties (-o json shows all)"
-    noise = len(change.properties) - len(changed)
-    if noise:
-        yield f"    {noise} that Azure says have no effect"
+    told = [(one, meaning(change, one)) for one in change.properties]
+    changed = [pair for pair in told if pair[1].effect is not Effect.NOISE]
+    shown = changed if verbose else changed[:_SHOWN_PROPERTIES]
+    for one, means in shown:
+        note = f" ({means.note})" if means.note else ""
+        yield f"    {one.path}: {_short(one.before)} -> {_short(one.after)}   {means.effect.value}{note}"
+    if len(changed) > len(shown):
+        yield f"    and {len(changed) - len(shown)} more properties (-v or -o json shows all)"
+    noise = [pair for pair in told if pair[1].effect is Effect.NOISE]
+    if noise and not verbose:
+        yield f"    {len(noise)} noise: listed by Azure, without effect (-v shows them)"
+    for one, means in noise if verbose else ():
+        yield f"    {one.path}: {_short(one.before)} -> {_short(one.after)}   noise: {means.note or 'Azure writes it'}"
+
+
+# What each effect means for the VMs that run, said once for an entry.
+_FOR_VMS = {
+    "needs reimage": "running VMs keep the old value until each is reimaged",
+    "replaces": "Azure does not change this on what exists: it will refuse until that is deleted",
+    "deletes": "VMs or resources go",
+    "unknown": "no source says what it does to running VMs",
+}
+
+
+def _effect_rows(steps: list[Step]) -> Iterator[str]:
+    """`  needs reimage (2), in place (1): running VMs keep …`; nothing where no existing thing is modified."""
+    from ndctl.render.effects import Effect
+    from ndctl.workflow.plan_meaning import effects
+
+    found = {effect: count for effect, count in effects(steps[0].changes).items() if effect is not Effect.NOISE}
+    if not found:
+        return
+    order = sorted(found, key=list(Effect).index, reverse=True)
+    counts = ", ".join(f"{effect.value} ({found[effect]})" for effect in order)
+    told = _FOR_VMS.get(order[0].value)
+    vms = sum(step.live_vms or 0 for step in steps)
+    running = f"; {vms} VMs are there" if vms and order[0] is Effect.REIMAGE else ""
+    yield f"  comes to: {counts}" + (f": {told}{running}" if told else "")
 
 
 def _what(change: Change) -> str:

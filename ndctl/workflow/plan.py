@@ -24,6 +24,7 @@ from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.render import names
 from ndctl.workflow.digests import digest_of
 from ndctl.workflow.live import LiveRack, live_racks
+from ndctl.workflow.plan_meaning import only_noise
 from ndctl.workflow.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _ours(changes: tuple[Change, ...], deployment: ArmDeployment) -> tuple[Chang
 
 def _act(changes: tuple[Change, ...], *, exists: bool = True) -> Act:
     """One word for a deployment. A rack without a live scale set is created, whatever else of it exists."""
-    kinds = {change.kind for change in changes if not _only_noise(change)}
+    kinds = {change.kind for change in changes if not only_noise(change)}
     if not exists:
         return Act.CREATE
     moving = kinds - {ChangeKind.NO_CHANGE, ChangeKind.IGNORE, ChangeKind.UNSUPPORTED}
@@ -220,11 +221,6 @@ def _act(changes: tuple[Change, ...], *, exists: bool = True) -> Act:
     if kinds == {ChangeKind.CREATE}:
         return Act.CREATE
     return Act.DELETE if moving == {ChangeKind.DELETE} else Act.MODIFY
-
-
-def _only_noise(change: Change) -> bool:
-    """ARM lists properties it fills in by itself as "no effect"; shown, but nothing to deploy for."""
-    return change.kind is ChangeKind.MODIFY and bool(change.properties) and all(p.noise for p in change.properties)
 
 
 def _change_facts(change: Change) -> list[Any]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ndctl.azure.whatif import Change
+from ndctl.azure.whatif import Change, PropertyChange
 from ndctl.model.errors import ExitCode, NdctlError, Where
 from ndctl.model.jsonable import dumps
 from ndctl.workflow.plan import PLAN_SCHEMA, Act, Plan, Step
+from ndctl.workflow.plan_meaning import effects, meaning, worst_effect
 
 _WHAT_MOVED = {
     "inventory": "the inventory",
@@ -110,6 +111,7 @@ def _step_dict(step: Step) -> dict[str, Any]:
         "action": step.act.value,
         "expected_vms": step.expected_vms,
         "live_vms": step.live_vms,
+        "effects": {effect.value: count for effect, count in sorted(effects(step.changes).items())},
         "changes": [_change_dict(change) for change in step.changes],
         "notes": list(step.notes),
         "fault": step.fault.as_dict() if step.fault else None,
@@ -124,8 +126,19 @@ def _change_dict(change: Change) -> dict[str, Any]:
         "id": change.resource_id,
         "source": change.source,
         "note": change.note,
-        "properties": [
-            {"path": one.path, "change": one.kind, "before": one.before, "after": one.after}
-            for one in change.properties
-        ],
+        "effect": effect.value if (effect := worst_effect([change])) else None,
+        "properties": [_property_dict(change, one) for one in change.properties],
+    }
+
+
+def _property_dict(change: Change, one: PropertyChange) -> dict[str, Any]:
+    told = meaning(change, one)
+    return {
+        "path": one.path,
+        "change": one.kind,
+        "before": one.before,
+        "after": one.after,
+        "effect": told.effect.value,
+        "note": told.note,
+        "source": told.source,
     }

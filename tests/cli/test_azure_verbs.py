@@ -228,3 +228,16 @@ def test_no_key_anywhere_is_said_before_signing_in(
     (tmp_path / ".ssh").mkdir()
     shutil.copy(region.directory.file("id_ed25519.pub"), tmp_path / ".ssh")
     assert ndctl("plan", inventory).code == 0
+
+
+def test_a_plan_says_what_a_new_image_and_a_tag_come_to(region: Region, ndctl: Ndctl) -> None:
+    inventory = region.inventory()
+    assert ndctl("deploy", inventory, "--yes").code == 0
+    region.change(inventory, tags={"owner": "fabric"})
+    told = json.loads(ndctl("plan", inventory, "-o", "json").out)
+    assert told["racks"][0]["effects"] == {"in place": 2}
+    region.change(inventory, ssh={**yaml.safe_load(inventory.read_text())["ssh"], "user": "somebody"})
+    said = ndctl("plan", inventory, "--detailed-exitcode")
+    assert said.code == 9
+    assert "adminUsername: azureuser -> somebody   replaces" in said.out
+    assert "comes to: replaces" in said.out and "it will refuse until that is deleted" in said.out

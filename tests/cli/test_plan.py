@@ -103,3 +103,42 @@ def test_permission_outranks_other_refusals() -> None:
     faults = [fault_from_body({"code": code, "message": ""}) for code in ("QuotaExceeded", "AuthorizationFailed")]
     plan = made(*(Step(f"r{n}", f"rack0{n}", Act.REFUSED, fault=fault) for n, fault in enumerate(faults, 1)))
     assert plan.exit_code is ExitCode.PERMISSION
+
+
+def test_every_changed_property_says_what_it_comes_to_and_noise_is_counted() -> None:
+    changed = change(
+        ChangeKind.MODIFY,
+        "virtualMachineScaleSets",
+        "rack02",
+        properties=(
+            PropertyChange(
+                "properties.virtualMachineProfile.storageProfile.imageReference.version", "modify", "1", "2"
+            ),
+            PropertyChange("tags.owner", "create", None, "x"),
+            PropertyChange("properties.overprovision", "noeffect", None, False),
+            PropertyChange("properties.provisioningState", "delete", "Succeeded", None),
+        ),
+    )
+    plan = made(Step("swc-a-rack02", "rack02", Act.MODIFY, (changed,), 18, 18))
+    text = "\n".join(plan_lines(plan, verbose=False))
+    assert "imageReference.version: 1 -> 2   needs reimage" in text
+    assert "tags.owner: nothing -> x   in place" in text
+    assert "2 noise: listed by Azure, without effect (-v shows them)" in text
+    told = "comes to: needs reimage (1), in place (1): running VMs keep the old value until each is reimaged"
+    assert f"{told}; 18 VMs are there" in text
+    everything = "\n".join(plan_lines(plan, verbose=True))
+    assert "properties.overprovision: nothing -> False   noise: Azure says that it has no effect" in everything
+    assert "properties.provisioningState: Succeeded -> nothing   noise: Azure writes it" in everything
+
+
+def test_what_azure_would_refuse_is_said_before_it_is_tried() -> None:
+    block = change(
+        ChangeKind.MODIFY,
+        "interconnectBlocks",
+        "rack01",
+        properties=(PropertyChange("sku.name", "modify", "a", "b"),),
+    )
+    gone = change(ChangeKind.DELETE, "virtualMachineScaleSets", "rack01")
+    lines = plan_lines(made(Step("swc-a-rack01", "rack01", Act.MODIFY, (block, gone), 18, 18)), verbose=False)
+    assert any("sku.name: a -> b   replaces (only tags and sku.capacity of a block can change)" in one for one in lines)
+    assert any("comes to: deletes (1), replaces (1)" in one for one in lines)
