@@ -136,7 +136,7 @@ def _checked(kind: str, where: Mapping[str, Any]) -> dict[str, Any]:
             exit_code=ExitCode.USAGE,
         )
     result = {**known.defaults, **given}
-    for key in ("gpu", "link", "rack", "count", "clique", "limit", "retry_after", "times"):
+    for key in ("gpu", "link", "rack", "count", "clique", "limit", "retry_after", "status", "times"):
         if key in result:
             result[key] = int(result[key])
     for key in ("factor", "per_second", "share"):

@@ -9,6 +9,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -18,12 +19,15 @@ from starlette.requests import Request as WebRequest
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ndctl.sim.arm.authorization import Authorization
 from ndctl.sim.arm.errors import ArmError
 from ndctl.sim.arm.http import Answer, Request
 from ndctl.sim.arm.ledger import Ledger
 from ndctl.sim.arm.limits import Remaining
 from ndctl.sim.arm.planted import Planted
+from ndctl.sim.arm.refusals import Refusals
 from ndctl.sim.arm.region import Region
+from ndctl.sim.arm.resets import Resets
 from ndctl.sim.arm.routes import Routes
 from ndctl.sim.arm.settings import Settings
 from ndctl.sim.arm.signin import SignIn
@@ -42,13 +46,16 @@ class ControlPlane:
     def __init__(self, directory: Path, settings: Settings, world: World, *, secret: bytes, federated: str) -> None:
         self.settings = settings
         store = Store(directory / "arm.jsonl")
-        self.region = Region(settings, store, world, Work(store), Planted(world.faults))
+        book = world.faults
+        self.authorization = Authorization(directory / "role.json", book)
+        self.region = Region(settings, store, world, Work(store), Planted(book), Refusals(book), self.authorization)
         self.sign_in = SignIn(settings, secret, federated)
         self._routes = Routes(self.region, secret)
         self._ledger = Ledger(directory / "ledger.json")
         self._requests = (directory / "requests.jsonl").open("a", encoding="utf-8")
         self._remaining = Remaining()
-        self.app = Starlette(routes=[Route("/{path:path}", self._serve, methods=_METHODS)], lifespan=self._lifespan)
+        served = Starlette(routes=[Route("/{path:path}", self._serve, methods=_METHODS)], lifespan=self._lifespan)
+        self.app = Resets(served, self.region.planted)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -101,8 +108,10 @@ class ControlPlane:
         if low[:1] == ("bootdiagnostics",):
             return self._routes.console(request)
         self.region.planted.refresh()
-        self.sign_in.check(web.headers.get("authorization", ""))
-        instead = self.region.planted.answer_instead()
+        self.sign_in.check(web.headers.get("authorization", ""), self.region.planted.ends_tokens())
+        instead = self.region.planted.answer_instead(request.method, request.path)
+        if instead is None:
+            instead = self.region.refusals.answer(request.method, request.path)
         if instead is not None:
             raise instead
         if "api-version" not in request.query:
@@ -111,10 +120,12 @@ class ControlPlane:
                 "MissingApiVersionParameter",
                 "The api-version query parameter (?api-version=) is required for all requests.",
             )
+        self.authorization.check(request)
         return self._routes.serve(request)
 
     def _response(self, web: WebRequest, answer: Answer, request_id: str) -> Response:
         headers = {
+            "Date": formatdate(time.time() + self.region.planted.clock_ahead_s(), usegmt=True),
             "Cache-Control": "no-cache",
             "Strict-Transport-Security": "max-age=31536000; includeSubDomains",
             "x-ms-request-id": request_id,

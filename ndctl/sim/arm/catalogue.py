@@ -43,6 +43,7 @@ _NETWORK = (
 _GROUPS = ("2025-07-01", "2026-03-01")
 _SCALE_SET_NICS = ("2018-10-01", *_NETWORK)
 _IDENTITY = ("2018-11-30", "2023-01-31", "2024-11-30", "2025-05-31-preview")
+_GALLERIES = ("2022-08-03", "2023-07-03", "2024-03-03", "2025-03-03")
 _DISKS = ("2024-03-02", "2025-01-02", "2026-03-02")
 
 
@@ -72,6 +73,10 @@ _TYPES = (
     ResourceType("Microsoft.Compute/interconnectBlocks", _BLOCKS),
     ResourceType("Microsoft.Compute/virtualMachines", _COMPUTE),
     ResourceType("Microsoft.Compute/disks", _DISKS),
+    ResourceType("Microsoft.Compute/galleries", _GALLERIES),
+    ResourceType("Microsoft.Compute/galleries/images", _GALLERIES, False),
+    ResourceType("Microsoft.Compute/galleries/images/versions", _GALLERIES, False),
+    ResourceType("Microsoft.Compute/images", _COMPUTE),
     ResourceType("Microsoft.Compute/virtualMachineScaleSets", _COMPUTE),
     ResourceType("Microsoft.Compute/virtualMachineScaleSets/virtualMachines", _COMPUTE, False),
     ResourceType("Microsoft.Compute/virtualMachineScaleSets/networkInterfaces", _SCALE_SET_NICS, False),
@@ -79,6 +84,8 @@ _TYPES = (
     ResourceType("Microsoft.Compute/skus", ("2019-04-01", "2021-07-01"), False),
     ResourceType("Microsoft.Compute/locations/usages", _COMPUTE, False),
     ResourceType("Microsoft.Compute/locations/publishers", _COMPUTE, False),
+    ResourceType("Microsoft.Network/virtualNetworks/usages", _NETWORK, False),
+    ResourceType("Microsoft.Authorization/permissions", ("2015-07-01", "2018-07-01", "2022-04-01"), False),
 )
 TYPES: Mapping[str, ResourceType] = {one.name.lower(): one for one in _TYPES}
 NAMESPACES = tuple(dict.fromkeys(one.name.split("/")[0] for one in _TYPES))

@@ -66,6 +66,7 @@ class Deployments:
 
     def preflight(self, subscription: str, name: str, wanted: Sequence[Wanted]) -> None:
         """ArmError InvalidTemplateDeployment with every provider's objection inside."""
+        self._region.authorization.check_template(wanted)
         errors: list[Body] = []
         for one in wanted:
             try:

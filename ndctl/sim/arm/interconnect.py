@@ -167,7 +167,7 @@ def take_slot(region: Region, location: str, zone: str, holder: str) -> str:
     """The first free physical rack of a zone, held from now on; its key."""
     for number in range(1, RACKS_PER_ZONE + 1):
         key = f"{location}/{zone}/{number:03d}"
-        if not region.store.has("slots", key):
+        if not region.store.has("slots", key) and region.refusals.in_service(number):
             region.store.put("slots", key, {"holder": holder})
             return key
     raise allocation_failed("in this zone")
@@ -213,7 +213,7 @@ def node_availability(region: Region, group: ResourceId) -> Body:
                 {
                     "name": f"zone{zone}-subgroup{number}",
                     "internalSubgroupId": subgroup_id(key),
-                    "inServiceNodeCount": size,
+                    "inServiceNodeCount": size if region.refusals.in_service(number) or key in used else size - 1,
                     "inUseNodeCount": used.get(key, 0),
                     "count": size,
                 }

@@ -7,12 +7,13 @@ import re
 from ndctl.sim.arm.catalogue import IMAGES, LOCATIONS, NAMESPACES, SIZES, TYPES, ZONES, Image, Size, find_image
 from ndctl.sim.arm.errors import ArmError
 from ndctl.sim.arm.http import Answer, Request
+from ndctl.sim.arm.refusals import Refusals
 from ndctl.sim.arm.region import Body
 
 _FILTER = re.compile(r"^\s*location\s+eq\s+'([^']*)'\s*$", re.IGNORECASE)
 
 
-def skus(subscription: str, filter_text: str) -> list[Body]:
+def skus(subscription: str, filter_text: str, refusals: Refusals) -> list[Body]:
     """Resource SKUs; `filter_text` is empty or location eq '…', the only filter Azure knows here."""
     wanted = None
     if filter_text:
@@ -20,10 +21,10 @@ def skus(subscription: str, filter_text: str) -> list[Body]:
         if match is None:
             raise ArmError(400, "InvalidParameter", f"The filter '{filter_text}' is not supported.", target="$filter")
         wanted = match[1].lower()
-    return [_sku(size, place) for place in LOCATIONS if wanted in (None, place) for size in SIZES.values()]
+    return [_sku(size, place, refusals) for place in LOCATIONS if wanted in (None, place) for size in SIZES.values()]
 
 
-def _sku(size: Size, location: str) -> Body:
+def _sku(size: Size, location: str, refusals: Refusals) -> Body:
     capabilities = {
         "MaxResourceVolumeMB": "0",
         "OSVhdSizeMB": "1047552",
@@ -46,7 +47,7 @@ def _sku(size: Size, location: str) -> Body:
     if size.gpus:  # rack sizes are listed without it
         capabilities["GPUs"] = str(size.gpus)
     missing = [zone for zone in ZONES if zone not in size.zones]
-    restrictions = []
+    restrictions = refusals.restrictions(size, location)
     if missing:
         restrictions.append(
             {

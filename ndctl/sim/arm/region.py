@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ndctl.sim.arm import ids
 from ndctl.sim.arm.catalogue import LOCATIONS, TYPES, location_name
 from ndctl.sim.arm.errors import ArmError, group_not_found, invalid_parameter, not_found
 from ndctl.sim.arm.ids import ResourceId
 from ndctl.sim.arm.planted import Planted
+from ndctl.sim.arm.refusals import Refusals
 from ndctl.sim.arm.settings import Settings
 from ndctl.sim.arm.store import Record, Store
-from ndctl.sim.arm.work import Work, timestamp
+from ndctl.sim.arm.work import Again, Work, timestamp
 from ndctl.sim.world import World
+
+if TYPE_CHECKING:
+    from ndctl.sim.arm.authorization import Authorization
 
 Body = dict[str, Any]
 
@@ -66,6 +70,8 @@ class Region:
     world: World
     work: Work
     planted: Planted
+    refusals: Refusals
+    authorization: Authorization
     kinds: dict[str, Kind] = field(default_factory=dict)
 
     def kind(self, type_name: str) -> Kind:
@@ -149,6 +155,7 @@ class Region:
                 )
         _check_tags(body.get("tags"))
         self.planted.policy(rid)
+        self.refusals.check(rid, body)
         kind.check(self, rid, body)
 
     def begin_put(self, rid: ResourceId, body: Body) -> tuple[Record, Record, bool]:
@@ -207,6 +214,7 @@ class Region:
     def begin_delete(self, rid: ResourceId) -> Record:
         record = self.need(rid)
         self._refuse_when_busy(rid)
+        self.planted.refuse_delete(rid)
         self.kind(rid.type).may_delete(self, rid, record)
         properties = record["body"].setdefault("properties", {})
         properties["provisioningState"] = "Deleting"
@@ -224,6 +232,8 @@ class Region:
 
     def finish_delete(self, operation: Record) -> None:
         rid = ids.parse_id(operation["target"])
+        if rid is not None and self.planted.delete_never_ends(rid):
+            raise Again
         if rid is not None:
             self.remove(rid)
 

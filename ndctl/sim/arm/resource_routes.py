@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from ndctl.sim.arm import (
     ids,
+    images,
     instance_view,
     instances,
     interconnect,
@@ -16,6 +17,7 @@ from ndctl.sim.arm import (
     network,
     quota,
     scale_sets,
+    subnet_use,
     virtual_networks,
 )
 from ndctl.sim.arm.actions import ACTIONS, MANY, MachineActions
@@ -32,6 +34,7 @@ _KINDS: tuple[type[Kind], ...] = (
     *virtual_networks.KINDS,
     *interconnect.KINDS,
     *machines.KINDS,
+    *images.KINDS,
     scale_sets.ScaleSet,
 )
 
@@ -158,6 +161,8 @@ class ResourceRoutes:
             return page(request, self._endpoint, interconnect.subgroups(self._region, owner))
         if below == virtual_networks.Subnet.type:
             return page(request, self._endpoint, record["body"]["properties"]["subnets"])
+        if below == "Microsoft.Network/virtualNetworks/usages":
+            return page(request, self._endpoint, subnet_use.usages(self._region, owner))
         if last == "instanceview" and owner.type == scale_sets.ScaleSet.type:
             return Answer(200, instance_view.summary(self._region, owner, record))
         if last == "instanceview" and owner.type == machines.Machine.type:

@@ -41,6 +41,8 @@ class Routes:
             answer = self._operation(request)
             if answer is not None:
                 return answer
+        if low[-2:] == ("microsoft.authorization", "permissions"):
+            return self._permissions(request)
         if low[-3:] == ("microsoft.resources", "tags", "default"):
             need_version(request, "Microsoft.Resources/tags")
             return self._groups.tags(request, "/" + "/".join(request.parts[:-4]))
@@ -60,6 +62,13 @@ class Routes:
         if kind == "operations" and "locations" in request.lower:
             return lro.status(self._region, operation_id)
         return None
+
+    def _permissions(self, request: Request) -> Answer:
+        """What the caller may do at a scope: one entry a role, as the official example GetPermissions.json has it."""
+        need_version(request, "Microsoft.Authorization/permissions")
+        if len(request.parts) > 4 and request.lower[2] == "resourcegroups":
+            self._region.group(request.lower[1], request.parts[3])
+        return page(request, self._endpoint, self._region.authorization.permissions())
 
     def _in_subscription(self, request: Request) -> Answer:
         low, subscription = request.lower, request.lower[1]
@@ -84,7 +93,8 @@ class Routes:
             return Answer(200, offers.provider(subscription, rest[1], "Registered"))
         if rest[1:] == ("microsoft.compute", "skus"):
             need_version(request, "Microsoft.Compute/skus")
-            return page(request, self._endpoint, offers.skus(subscription, request.query.get("$filter", "")))
+            filter_text = request.query.get("$filter", "")
+            return page(request, self._endpoint, offers.skus(subscription, filter_text, self._region.refusals))
         if rest[1:3] == ("microsoft.compute", "locations") and len(rest) > 4:
             return self._compute_location(request, subscription, rest[3], rest[4])
         if len(rest) == 3:
@@ -126,5 +136,7 @@ class Routes:
         return self._resources.collection_or_action(request, subscription, group)
 
     def _registered(self, namespace: str) -> str:
+        if self._region.refusals.unregistered(namespace):
+            return "NotRegistered"
         record: Any = self._region.store.peek("registered").get(namespace.lower())
         return str(record["state"]) if record else "Registered"

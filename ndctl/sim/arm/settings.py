@@ -7,6 +7,7 @@ from dataclasses import dataclass
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 TENANT = "11111111-1111-4111-8111-111111111111"
 CLIENT = "22222222-2222-4222-8222-222222222222"
+OBJECT = "33333333-3333-4333-8333-333333333333"  # of the client's service principal
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ import hashlib
 import hmac
 import json
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ndctl.sim.arm.errors import ArmError
-from ndctl.sim.arm.settings import Settings
+from ndctl.sim.arm.settings import OBJECT, Settings
 
 _AUDIENCES = ("https://management.azure.com", "https://management.core.windows.net")
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -31,6 +32,7 @@ class SignIn:
         self._secret = secret
         self._federated = federated.strip()
         self._clock = clock
+        self._issued: dict[str, float] = {}  # uti -> when; of tokens from before a restart nothing is known
 
     def openid_configuration(self, tenant: str) -> dict[str, Any]:
         base = f"{self._settings.endpoint}/{tenant}"
@@ -66,6 +68,7 @@ class SignIn:
         audience = form.get("scope", "").split(" ")[0].removesuffix("/.default")
         if not audience:
             return _refused(400, "invalid_request", 900144, "The request body must contain 'scope'.")
+        self._issued[uti := uuid.uuid4().hex] = self._clock()
         now = int(self._clock())
         claims = {
             "aud": audience,
@@ -74,7 +77,11 @@ class SignIn:
             "nbf": now,
             "exp": now + self._settings.token_s,
             "appid": self._settings.client,
+            "idtyp": "app",
+            "oid": OBJECT,
+            "sub": OBJECT,
             "tid": self._settings.tenant,
+            "uti": uti,
         }
         lifetime = self._settings.token_s
         return 200, {
@@ -84,8 +91,11 @@ class SignIn:
             "access_token": encode(claims, self._secret),
         }
 
-    def check(self, header: str) -> None:
-        """ArmError 401 unless the Authorization header holds a token of ours for this endpoint that is still good."""
+    def check(self, header: str, refused_before: float = 0.0) -> None:
+        """ArmError 401 unless the Authorization header holds a token of ours for this endpoint that is still good.
+
+        refused_before: tokens handed out before this time count as expired.
+        """
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise self._unauthorized(
@@ -98,7 +108,7 @@ class SignIn:
                 "The access token is invalid: its signature does not fit.",
                 "invalid_token",
             )
-        if claims["exp"] <= self._clock():
+        if claims["exp"] <= self._clock() or self._issued.get(claims.get("uti", ""), 0.0) < refused_before:
             raise self._unauthorized(
                 "ExpiredAuthenticationToken",
                 f"The access token expiry UTC time '{claims['exp']}' is earlier than current UTC time.",

@@ -10,6 +10,7 @@ from ndctl.sim.arm.ids import ResourceId
 from ndctl.sim.arm.network import NetworkKind, invalid_format
 from ndctl.sim.arm.region import Body, Kind, Region, need_references
 from ndctl.sim.arm.store import Record
+from ndctl.sim.arm.subnet_use import ip_configurations
 
 AnyNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -80,6 +81,11 @@ class Subnet(Kind):
         VirtualNetwork().check(region, parent, network["body"])
         region.save(parent, network)
         return view
+
+    def view(self, region: Region, rid: ResourceId, record: Record, expand: str = "") -> Body:
+        body = super().view(region, rid, record)
+        taken = ip_configurations(region, rid)
+        return {**body, "properties": {**body["properties"], **({"ipConfigurations": taken} if taken else {})}}
 
     def may_delete(self, region: Region, rid: ResourceId, record: Record) -> None:
         self.refuse_when_used(region, rid)
