@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ndctl.checks.base import Check
+from ndctl.checks.commands import IDENTITY
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.events import Event, EventSink
 from ndctl.model.places import Node, Rack
@@ -30,11 +32,15 @@ _STOP_LOOKED_AT_S = 0.5
 
 
 def commands_of(checks: list[Check]) -> list[Command]:
+    """What the checks ask: each command once, in the order it runs."""
+    return in_turn(command for check in checks for command in check.commands)
+
+
+def in_turn(commands: Iterable[Command]) -> list[Command]:
     """Each command once, in the order it runs."""
     unique: dict[str, Command] = {}
-    for check in checks:
-        for command in check.commands:
-            unique.setdefault(command.id, command)
+    for command in commands:
+        unique.setdefault(command.id, command)
     return sorted(unique.values(), key=lambda command: (command.order, command.id))
 
 
@@ -74,7 +80,8 @@ class RackWork:
         self._source = source
         self._transport = transport
         self._on_event = on_event
-        self.commands = commands_of(one.checks)
+        # Whatever is checked: who answered, and since which boot, decides whether an answer still holds.
+        self.commands = in_turn([IDENTITY, *(command for check in one.checks for command in check.commands)])
         self._starting = told_while_starting(one.checks)
         # What active tests may have changed.
         self._again = [c for c in self.commands if c.order > 0 or c.id == "kernel-log"]
