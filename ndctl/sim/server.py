@@ -80,6 +80,7 @@ async def serve(directory: SimDirectory, listener: socket.socket, settings: Sett
         log_config=None,
         access_log=False,
         server_header=False,
+        date_header=False,  # the region's own clock says it
         ssl_certfile=directory.file("server.pem"),
         timeout_graceful_shutdown=_SHUTDOWN_S,
         timeout_keep_alive=30,

@@ -52,6 +52,8 @@ class Groups:
             self._region.store.put("groups", key, record)
             return Answer(200, record)
         if request.method == "DELETE":
+            for rid, _ in self._region.in_group(key):
+                self._region.planted.refuse_delete(rid)
             record["properties"] = {"provisioningState": "Deleting"}
             self._region.store.put("groups", key, record)
             operation = self._region.work.begin("group-delete", record["id"], steps=2, key=key)

@@ -13,6 +13,7 @@ from ndctl.sim.faults import Fault, FaultBook
 
 _RACK_TAG = "ndctl-rack"
 _CLUSTER_TAG = "ndctl-cluster"
+_COUNTED = {"GET": "reads", "HEAD": "reads", "DELETE": "deletes"}
 _TRAILING_NUMBER = re.compile(r"(\d+)$")
 
 
@@ -30,7 +31,7 @@ def cluster_of(body: Mapping[str, Any], name: str) -> str:
 
 
 class Planted:
-    """The fault book as the control plane reads it. Counts of `throttle` and `error-500` live with the process."""
+    """The fault book as the control plane reads it. What is left of a `count` lives with the process."""
 
     def __init__(self, book: FaultBook) -> None:
         self._book = book
@@ -39,26 +40,64 @@ class Planted:
     def refresh(self) -> None:
         self._book.refresh()
 
-    def answer_instead(self) -> ArmError | None:
-        """What the next request is answered with, whatever it asks."""
-        for fault in self._book.of("throttle", "error-500"):
-            key = (fault.id, fault.since)  # an id is used again after all faults were healed
-            spent = self._spent.get(key, 0)
-            if spent >= int(fault["count"]):
+    def answer_instead(self, method: str, path: str) -> ArmError | None:
+        """What this request is answered with instead of what it asks for."""
+        counted = _COUNTED.get(method, "writes")
+        polls = re.search(r"/(operations|operationresults|operationstatuses)/[^/]+$", path, re.IGNORECASE)
+        for fault in self._book.of("throttle", "error-500", "poll-error"):
+            if fault.kind == "throttle" and fault.where.get("of", "all") not in ("all", counted):
                 continue
-            self._spent[key] = spent + 1
-            if fault.kind == "error-500":
+            if (fault.kind == "poll-error" and not polls) or not self._spend(fault):
+                continue
+            if fault.kind != "throttle":
                 return ArmError(
-                    500, "InternalServerError", "Encountered internal server error. Diagnostic information: simulated."
+                    int(fault.where.get("status", 500)),
+                    "InternalServerError",
+                    "Encountered internal server error. Diagnostic information: simulated.",
                 )
             seconds = str(fault["retry_after"])
             return ArmError(
                 429,
                 "TooManyRequests",
                 f"The request is being throttled as the limit has been reached. Try again after {seconds} seconds.",
-                headers={"Retry-After": seconds, "x-ms-ratelimit-remaining-subscription-reads": "0"},
+                headers={"Retry-After": seconds, f"x-ms-ratelimit-remaining-subscription-{counted}": "0"},
             )
         return None
+
+    def resets_connection(self) -> bool:
+        """Whether the next request gets no answer at all."""
+        return any(self._spend(fault) for fault in self._book.of("connection-reset"))
+
+    def ends_tokens(self) -> float:
+        """Tokens handed out before this time are refused; 0 without the fault."""
+        return max((fault.since for fault in self._book.of("token-expired")), default=0.0)
+
+    def clock_ahead_s(self) -> float:
+        """How far the region's clock is ahead of this machine's."""
+        return sum(float(fault["seconds"]) for fault in self._book.of("clock-skew"))
+
+    def refuse_delete(self, rid: ResourceId) -> None:
+        """ArmError when a lock is on this resource."""
+        for fault in self._book.of("delete-locked"):
+            if str(fault["name"]).lower() in rid.name.lower():
+                raise ArmError(
+                    409,
+                    "ScopeLocked",
+                    f"The scope '{rid}' cannot perform delete operation because following scope(s) are locked: "
+                    f"'{rid}'. Please remove the lock and try again.",
+                )
+
+    def delete_never_ends(self, rid: ResourceId) -> bool:
+        return any(str(fault["name"]).lower() in rid.name.lower() for fault in self._book.of("delete-never-ends"))
+
+    def _spend(self, fault: Fault) -> bool:
+        """Take one of a fault's `count`; False when all are used up."""
+        key = (fault.id, fault.since)  # an id is used again after all faults were healed
+        spent = self._spent.get(key, 0)
+        if spent >= int(fault["count"]):
+            return False
+        self._spent[key] = spent + 1
+        return True
 
     def rack_fault(self, kind: str, rack: int, cluster: str) -> Fault | None:
         return next(
@@ -75,6 +114,13 @@ class Planted:
         for fault in self._book.of("wrong-subgroup"):
             if fault["node"] == node and fault.where.get("cluster", cluster) == cluster:
                 return str(fault["subgroup"])
+        return ""
+
+    def dead(self, node: str, cluster: str) -> str:
+        """ "hung": it says that it runs, and does nothing; "stopped"; "" for a machine that lives."""
+        for fault in self._book.of("vm-dead"):
+            if fault["node"] == node and fault.where.get("cluster", cluster) == cluster:
+                return str(fault["how"])
         return ""
 
     def core_limit(self) -> int | None:
