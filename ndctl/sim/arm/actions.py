@@ -14,6 +14,7 @@ from ndctl.sim.arm.ids import ResourceId
 from ndctl.sim.arm.region import Body, Region
 from ndctl.sim.arm.store import Record
 from ndctl.sim.arm.work import Again, timestamp
+from ndctl.sim.healing import heal
 from ndctl.sim.world import VM
 
 POWER = {"restart": "running", "start": "running", "powerOff": "stopped", "deallocate": "deallocated"}
@@ -44,7 +45,11 @@ class MachineActions:
         one = self._one(machine)
         if one["state"] != "Succeeded" and action != "reimage":
             raise ArmError(409, "OperationNotAllowed", f"The VM '{machine.name}' is in provisioning state Failed.")
-        if self._region.work.under_way(str(machine)):
+        under_way = self._region.work.under_way(str(machine))
+        if under_way is not None and under_way["kind"] == "run-command" and action != "runCommand":
+            # What takes the machine away ends the script that runs in it.
+            self._region.work.cancel(under_way["id"], {"code": "OperationPreempted", "message": "VM restarted."})
+        elif under_way is not None:
             raise ArmError(
                 409, "Conflict", f"Another operation is in progress on '{machine.name}'. Please wait until it is done."
             )
@@ -54,13 +59,17 @@ class MachineActions:
                 raise bad_request(
                     f"The run command document '{command}' was not found; this region knows RunShellScript."
                 )
-            if one["power"] != "running":
+            if one["power"] != "running" or self._dead(machine) == "stopped":
                 raise ArmError(409, "OperationNotAllowed", "Cannot modify extensions in the VM when it is not running.")
             script = body.get("script")
             text = "\n".join(script) if isinstance(script, list) else "uname -a"
             names = {str(p["name"]): str(p.get("value", "")) for p in body.get("parameters") or []}
             return self._region.work.begin("run-command", str(machine), steps=0, script=text, parameters=names)
         return self._region.work.begin("machine", str(machine), steps=1, action=action)
+
+    def _dead(self, machine: ResourceId) -> str:
+        vm = self._vm(machine)
+        return self._region.planted.dead(vm.hostname, vm.cluster)
 
     def begin_delete(self, machine: ResourceId) -> Record:
         self._one(machine)
@@ -123,6 +132,7 @@ class MachineActions:
 
     def _apply(self, machine: ResourceId, action: str) -> None:
         vm = self._vm(machine)
+        heal(self._region.world, vm, "reboot" if action == "restart" else "reimage" if "reimage" in action else action)
         changes: dict[str, Callable[[], Any]] = {
             "restart": lambda: self._region.world.update(vm, boots=vm.boots + 1),
             "reimage": lambda: self._region.world.update(vm, generation=vm.generation + 1),
@@ -146,6 +156,7 @@ class MachineActions:
     def _delete(self, machine: ResourceId) -> None:
         scale_set = machine.parent
         assert scale_set is not None
+        instances.leave_host(self._region, scale_set, machine.names[-1])
         instances.remove(self._region, f"{scale_set.key}#{machine.names[-1]}")
         record = self._region.find(scale_set)
         if record is not None:
@@ -155,6 +166,8 @@ class MachineActions:
     def _run_command(self, operation: Record) -> Body:
         """Asked at every pulse; the script runs in a thread of its own."""
         vm = self._vm(_target(operation))
+        if self._dead(_target(operation)) == "hung":
+            raise Again  # its agent never takes the script
         future = self._running.get(operation["id"])
         if future is None:
             exports = "".join(

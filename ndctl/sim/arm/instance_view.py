@@ -13,6 +13,9 @@ from ndctl.sim.arm.store import Record
 
 def instance_view(region: Region, scale_set: ResourceId, set_record: Record, one: Record) -> Body:
     failed = one["state"] == "Failed"
+    dead = region.planted.dead(*instances.node_of(region, one))
+    if dead == "stopped":
+        one = {**one, "power": "stopped"}
     shown: dict[str, Any] = {
         "platformUpdateDomain": 0,
         "platformFaultDomain": 0,
@@ -23,7 +26,7 @@ def instance_view(region: Region, scale_set: ResourceId, set_record: Record, one
         "statuses": statuses(one),
     }
     if not failed:
-        shown["vmAgent"] = agent(one)
+        shown["vmAgent"] = agent(one, hung=dead == "hung")
         if one.get("slot"):
             planted = region.planted.subgroup(*instances.node_of(region, one))
             shown["interconnectInstanceView"] = {"interconnectSubgroupId": planted or subgroup_id(one["slot"])}
@@ -48,14 +51,16 @@ def statuses(one: Record) -> list[Body]:
     return [provisioning, power]
 
 
-def agent(one: Record) -> Body:
-    ready = one["power"] == "running"
+def agent(one: Record, *, hung: bool = False) -> Body:
+    """Of a VM that hangs Azure has heard nothing for a while; of one that is stopped, nothing since."""
+    ready = one["power"] == "running" and not hung
+    silent = "VM Agent is unresponsive." if hung else "VM status blob is found but not yet populated."
     code = "ProvisioningState/succeeded" if ready else "ProvisioningState/Unavailable"
     status = {
         "code": code,
         "level": "Info" if ready else "Warning",
         "displayStatus": "Ready" if ready else "Not Ready",
-        "message": "Guest Agent is running" if ready else "VM status blob is found but not yet populated.",
+        "message": "Guest Agent is running" if ready else silent,
         "time": one["created"],
     }
     return {"vmAgentVersion": "2.14.0.1", "statuses": [status]}

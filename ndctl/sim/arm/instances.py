@@ -13,6 +13,7 @@ from ndctl.sim.arm.quota import block_of
 from ndctl.sim.arm.region import Body, Region
 from ndctl.sim.arm.store import Record
 from ndctl.sim.arm.work import timestamp
+from ndctl.sim.healing import heal
 
 MACHINES = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines"
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -102,7 +103,18 @@ def add_to_world(region: Region, rid: ResourceId, record: Record, one: Record) -
         vm_size=body["sku"]["name"],
         location=body["location"],
         zone=str((body.get("zones") or ["1"])[0]),
+        host_salt=int((region.store.get("hosts", f"{rid.key}#{one['position']}") or {"salt": 0})["salt"]),
     )
+
+
+def leave_host(region: Region, scale_set: ResourceId, instance_id: str) -> None:
+    """An instance is deleted by itself: who comes to its place stands on another host, without its host's faults."""
+    try:
+        vm = region.world.vm(scale_set.key, instance_id)
+    except KeyError:
+        return
+    heal(region.world, vm, "replace")
+    region.store.put("hosts", f"{scale_set.key}#{vm.index}", {"salt": vm.host_salt + 1})
 
 
 def remove(region: Region, key: str) -> None:

@@ -15,6 +15,7 @@ import asyncssh
 from ndctl.sim.nodes import shell
 from ndctl.sim.nodes.service import ToolService
 from ndctl.sim.world import VM, World
+from ndctl.sim.world.ssh_fate import ssh_fate
 
 # What paramiko, OpenSSH and asyncssh all offer, cheapest first; sntrup761 costs OpenSSH clients 90 ms of CPU.
 _KEX = ("curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "diffie-hellman-group14-sha256")
@@ -66,8 +67,7 @@ class NodeServer:
         self._version = version
         wanted = {}
         for vm in self.world.vms():
-            down = self.world.node_fault(vm, "node-down")
-            if down is None or down.where.get("how") == "silent":
+            if ssh_fate(self.world, vm) != "refused":
                 wanted[vm.address] = vm
         for address in set(self._listeners) - set(wanted):
             self._unlisten(address)
@@ -110,11 +110,11 @@ class NodeServer:
 
     async def _serve(self, connection: socket.socket) -> None:
         vm = self.world.vm_at(connection.getsockname()[0])
-        down = self.world.node_fault(vm, "node-down") if vm is not None else None
-        if vm is None or (down is not None and down.where.get("how") != "silent"):
+        fate = ssh_fate(self.world, vm) if vm is not None else "refused"
+        if vm is None or fate == "refused":
             connection.close()
             return
-        if down is not None:
+        if fate == "silent":
             self._silent.add(connection)  # accepts, and never says a word
             return
         server = None
@@ -187,6 +187,9 @@ class NodeLogin(asyncssh.SSHServer):
     def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         vm = self._server.world.vm_at(self._address)
         if vm is None or username != vm.admin_user:
+            return False
+        broken = self._server.world.node_fault(vm, "sshd-broken")
+        if broken is not None and broken["how"] == "key-missing":
             return False
         offered = key.public_data
         for line in self._server.trees.authorized_keys(vm):

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ndctl.sim.nodes import loads
+from ndctl.sim.nodes import effects, loads
 from ndctl.sim.nodes.pairs import PairDesk
 from ndctl.sim.nodes.tree import NodeTrees
 from ndctl.sim.tools import gemm, nccl, nvbandwidth
@@ -97,7 +97,9 @@ class ToolService:
             async for answer in self._desk.run(request.vm, request.tool, request.arguments, reader):
                 yield answer
         else:
-            yield self._trees.answer(request.vm, request.key, request.tool, request.arguments)
+            answer = self._trees.answer(request.vm, request.key, request.tool, request.arguments)
+            effects.work(self._world, request.vm, request.tool, request.arguments, answer)
+            yield answer
 
 
 async def _send(writer: asyncio.StreamWriter, answer: Answer) -> None:

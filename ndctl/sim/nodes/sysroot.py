@@ -67,6 +67,8 @@ def files(view: NodeView, now: float) -> Iterator[tuple[str, str | bytes]]:
                 "IMEX_NODE_CONFIG_FILE=/etc/nvidia-imex/nodes_config.cfg\n"
             ),
         )
+    keys = "" if view.sshd == "key-missing" else f"{vm.admin_key}\n"
+    yield f"home/{vm.admin_user}/.ssh/authorized_keys", keys
     yield "etc/hostname", vm.hostname + "\n"
     yield "etc/os-release", 'PRETTY_NAME="Ubuntu 24.04.4 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\nID=ubuntu\n'
     yield (

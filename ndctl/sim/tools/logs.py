@@ -74,6 +74,8 @@ def unit_state(view: NodeView, unit: str) -> tuple[str, int]:
     name = unit if "." in unit else unit + ".service"
     if name in view.host.failed_units:
         return "failed", 3
+    if name in ("ssh.service", "ssh.socket") and view.sshd in ("inactive", "config", "disk-full"):
+        return ("inactive", 3) if name == "ssh.socket" or view.sshd == "inactive" else ("failed", 3)
     if name == "nvidia-imex.service":
         return ("active", 0) if view.shape.imex and view.imex_running else ("inactive", 3)
     if name == "nvidia-fabricmanager.service":
@@ -104,4 +106,6 @@ def systemctl(view: NodeView, arguments: list[str]) -> Answer:
         return Answer("".join(f"{state}\n" for state, _ in states), code=0 if any(c == 0 for _, c in states) else code)
     if words[:1] == ["is-system-running"]:
         return Answer("degraded\n" if failed else "running\n", code=1 if failed else 0)
+    if words[:1] in (["start"], ["stop"], ["restart"], ["reboot"]):
+        return Answer(keep=False)  # what it does is done to the model, in sim.nodes.effects
     return Answer(err=f"Unknown command verb {words[0] if words else ''}.\n", code=1)

@@ -33,6 +33,8 @@ def _answer(view: NodeView, arguments: list[str], now: float) -> Answer:
         return nvlink.answer(view, arguments[1:], now)
     if arguments[:1] == ["c2c"]:
         return nvlink.c2c(view)
+    if "--gpu-reset" in arguments or "-r" in arguments:
+        return _reset(view)
     if arguments[:1] == ["topo"]:
         return nvlink.topology(view, arguments[1:])
     try:
@@ -55,6 +57,22 @@ def _answer(view: NodeView, arguments: list[str], now: float) -> Answer:
     if "q" in options:
         return _text(gpus, view, options.get("d"), now)
     return Answer(_table(gpus, now))
+
+
+def _reset(view: NodeView) -> Answer:
+    """A GPU with a process on it is not reset, and then none is."""
+    busy = [gpu for gpu in view.live_gpus if gpu.processes]
+    if busy:
+        told = "".join(f"GPU {gpu.pci}: In use by another client\n" for gpu in busy)
+        said = (
+            f"{len(busy)} device is currently being used by one or more other processes (e.g., Fabric Manager, CUDA "
+            "application, graphics application such as an X server, or a monitoring application such as another "
+            "instance of nvidia-smi). Please first kill all processes using this device and all compute applications "
+            "running in the system.\n"
+        )
+        return Answer(told + said, code=255, keep=False)
+    told = "".join(f"GPU {gpu.pci} was successfully reset.\n" for gpu in view.live_gpus)
+    return Answer(told + "All done.\n", keep=False)
 
 
 _LONG = {"query": "q", "xml-format": "x", "list-gpus": "L", "id": "i", "display": "d"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ndctl.sim.tools import dcgm, host, imex, infiniband, logs, nvidia_smi, schedulers
+from ndctl.sim.tools import dcgm, host, imex, infiniband, logs, nvidia_smi, schedulers, ssh_server
 from ndctl.sim.tools.answer import Answer, not_found
 from ndctl.sim.world.view import NodeView
 
@@ -37,6 +37,10 @@ TOOLS: Mapping[str, Tool] = {
     "df": _timeless(host.df),
     "curl": _timeless(host.imds),
     "dcgmi": _timeless(dcgm.answer),
+    "sshd": _timeless(ssh_server.sshd),
+    "ss": _timeless(ssh_server.ss),
+    "ssh-keyscan": _timeless(ssh_server.ssh_keyscan),
+    "getent": _timeless(ssh_server.getent),
 }
 
 # Not on every node: installed where the model says so.

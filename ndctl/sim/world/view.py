@@ -45,6 +45,7 @@ class NodeView:
     nvls: bool = True  # whether multicast is available at all
     corrupts: int = 0  # elements of a collective's result that this node spoils, in each of its GPUs' parts
     hangs: frozenset[str] = field(default_factory=frozenset)
+    sshd: str = ""  # what is wrong with its SSH server: inactive, config, disk-full, key-missing
 
     @property
     def driver_file(self) -> str:
@@ -187,7 +188,7 @@ def _peers(mates: Sequence[VM], faults: Sequence[Fault]) -> list[Peer]:
         vm.hostname
         for vm in mates
         for fault in faults
-        if fault.kind in ("imex-peer-missing", "node-down") and applies_to(fault, vm)
+        if fault.kind in ("imex-peer-missing", "node-down", "vm-dead") and applies_to(fault, vm)
     }
     one_way = {(fault["node"], fault["peer"]) for fault in faults if fault.kind == "imex-one-way"}
     versions = {fault["node"]: str(fault["version"]) for fault in faults if fault.kind == "imex-version"}
@@ -256,6 +257,10 @@ def _apply(fault: Fault, view: NodeView) -> None:
             view.nvls = False
         case "hung-nvidia-smi":
             view.hangs |= {"nvidia-smi"}
+        case "sshd-broken":
+            view.sshd = str(fault["how"])
+            if view.sshd == "disk-full":
+                view.host.mounts[0].used = view.host.mounts[0].total - view.host.mounts[0].reserved
         case "hung-dcgmi":
             view.hangs |= {"dcgmi"}
         case "slow-gpu":

@@ -18,7 +18,8 @@ class VM:
     index:      its place in the rack, from 1
     generation: grows with every reimage or replacement: host keys and disks are new
     boots:      grows with every reboot: the boot id is new
-    created:    wall-clock seconds
+    created:    wall-clock seconds of its last start
+    born:       wall-clock seconds at which the VM was made; 0: at `created`. Its id hangs on this, and on no reboot
     host_salt:  names the physical machine; changes on redeploy and replace
     """
 
@@ -41,6 +42,7 @@ class VM:
     host_salt: int = 0
     rekeyed: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
+    born: float = 0.0
 
     @property
     def key(self) -> tuple[str, str]:
@@ -61,7 +63,7 @@ class VM:
 
     @property
     def vm_id(self) -> str:
-        return seeds.uuid("vm", self.seed, self.vmss, self.instance_id, self.created)
+        return seeds.uuid("vm", self.seed, self.vmss, self.instance_id, self.born or self.created)
 
     @property
     def physical_host(self) -> str:

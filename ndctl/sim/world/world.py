@@ -65,10 +65,11 @@ class World:
         name: str = "",
         location: str = "swedencentral",
         zone: str = "1",
+        host_salt: int = 0,
     ) -> VM:
         """A new VM. `rack` None or 0: a machine without GPUs, such as the jump host; give it a `name`.
 
-        index: place in the rack from 1; admin_key: one OpenSSH public key line or several.
+        index: place in the rack from 1; admin_key: one OpenSSH public key line or several; host_salt: see `VM`.
         """
         with self._lock:
             taken = self._by_address.get(address)
@@ -91,6 +92,7 @@ class World:
                 name=name,
                 location=location,
                 zone=zone,
+                host_salt=host_salt,
                 tags=dict(tags or {}),
             )
             self._put(vm)
@@ -126,6 +128,7 @@ class World:
         with self._lock:
             if "host_salt" in changes or "generation" in changes or "boots" in changes:
                 changes.setdefault("boots", vm.boots + 1)
+                changes.setdefault("born", vm.born or vm.created)
                 changes.setdefault("created", self.clock())
             changed = replace(self._vms[vm.key], **changes)
             self._put(changed)
