@@ -34,11 +34,29 @@ def render(
         str | None,
         typer.Option("-o", "--output", metavar="DIR", help="Folder to write to [default: ./out/<cluster>]; - prints."),
     ] = None,
+    diff: Annotated[
+        str | None,
+        typer.Option(
+            "--diff",
+            metavar="GIT-REV",
+            help="Write nothing: show what changed since this revision of the inventory (and of ndctl's templates, "
+            "where they are in the same repository), and what it would come to.",
+            show_default=False,
+        ),
+    ] = None,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="With --diff: exit status 9 when something changed.")
+    ] = False,
 ) -> None:
-    """Write ARM templates, parameters and cloud-init, offline and without signing in."""
+    """Write ARM templates, parameters and cloud-init, offline and without signing in.
+
+    Exit status: 0, 2 usage, inventory or revision, 9 something changed (--diff with --detailed-exitcode).
+    """
     from ndctl.inventory.loader import load
     from ndctl.render import render as render_cluster
 
+    if diff is not None:
+        raise typer.Exit(_show_diff(inventory, output, diff, detailed_exitcode))
     rendered = render_cluster(load(inventory))
     if output == "-":
         sys.stdout.write(_document(rendered))
@@ -52,6 +70,33 @@ def render(
         _tell_leftovers(folder, files)
     for note in rendered.notes:
         sys.stderr.write(f"note: {', '.join(rendered.missing_parameters)} has no value: {note}\n")
+
+
+def _show_diff(inventory: Path, output: str | None, revision: str, detailed_exitcode: bool) -> int:
+    from ndctl.cli.output import emit
+    from ndctl.cli.render_diff_text import diff_lines
+    from ndctl.inventory.loader import load
+    from ndctl.render import render as render_cluster
+    from ndctl.report.render_diff import render_diff
+    from ndctl.workflow.revision import at_revision
+
+    if output is not None:
+        raise NdctlError("render.usage", "--diff writes nothing: leave -o out", exit_code=ExitCode.USAGE)
+    now = render_cluster(load(inventory))
+    with at_revision(inventory, revision) as old:
+        try:
+            before = render_cluster(old.loaded, templates=old.templates)
+        except (RuntimeError, ValueError) as error:
+            raise NdctlError(
+                "render.old-templates",
+                f"the templates of {revision} cannot be rendered by this version of ndctl: {error}",
+                hint="compare with a later revision",
+                exit_code=ExitCode.USAGE,
+            ) from error
+        label = old.revision[:12]
+    found = render_diff(before, now, label)
+    emit("\n".join(diff_lines(found, str(inventory), f"{revision} ({label})" if revision != label else label)))
+    return int(ExitCode.CHANGES if detailed_exitcode and not found.empty else ExitCode.OK)
 
 
 def _document(rendered: Rendered) -> str:

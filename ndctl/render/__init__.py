@@ -8,14 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ndctl.render.inputs import RenderInput
     from ndctl.render.rendered import Rendered
 
 __all__ = ["render"]
 
 
-def render(loaded: RenderInput, public_key: str | None = None) -> Rendered:
+def render(loaded: RenderInput, public_key: str | None = None, templates: Path | None = None) -> Rendered:
     """See `ndctl.render.build.render`."""
     from ndctl.render.build import render as build
 
-    return build(loaded, public_key)
+    return build(loaded, public_key, templates)

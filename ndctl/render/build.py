@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -25,31 +27,35 @@ IDENTITY_API = "2024-11-30"
 SSH_KEY_PARAMETER = "sshPublicKey"
 
 _environment = cache(environment)
+# Template name and its values -> text.
+Write = Callable[[str, dict[str, Any]], str]
 
 
-def render(loaded: RenderInput, public_key_text: str | None = None) -> Rendered:
+def render(loaded: RenderInput, public_key_text: str | None = None, templates: Path | None = None) -> Rendered:
     """Everything ARM needs for one cluster, offline and deterministic.
 
     loaded:          a loaded inventory (`.inventory`, `.profile`, `.path`, `.path_of`)
     public_key_text: a key that replaces `ssh.public_key`, for callers that found one where the inventory names none
+    templates:       a folder of templates other than ndctl's own
     Raises NdctlError (exit 2): static racks, an address space too small, a clash of tags, a private key, ARM limits.
     """
     chosen = plan(loaded)
     key = public_key(public_key_text or loaded.inventory.ssh.public_key, loaded.path_of, loaded.where("ssh.public_key"))
-    cloud_init = _text("cloud-init.yaml.j2", _node_values(loaded, chosen))
+    text = _writer(templates)
+    cloud_init = text("cloud-init.yaml.j2", _node_values(loaded, chosen))
     hold_custom_data(cloud_init)
     values = _shared_values(loaded, chosen)
     custom_data = base64.b64encode(cloud_init.encode()).decode()
     return Rendered(
         cluster=chosen.cluster,
-        foundation=_foundation(chosen, values, key),
-        racks=tuple(_rack(chosen, number, values, custom_data, key) for number in range(1, chosen.racks + 1)),
+        foundation=_foundation(chosen, values, key, text),
+        racks=tuple(_rack(chosen, number, values, custom_data, key, text) for number in range(1, chosen.racks + 1)),
         cloud_init=cloud_init,
         notes=(key.note,) if key.note else (),
     )
 
 
-def _foundation(chosen: Plan, values: dict[str, Any], key: PublicKey) -> Deployment:
+def _foundation(chosen: Plan, values: dict[str, Any], key: PublicKey, text: Write) -> Deployment:
     return _deployment(
         names.foundation_deployment(chosen.cluster),
         "",
@@ -60,20 +66,23 @@ def _foundation(chosen: Plan, values: dict[str, Any], key: PublicKey) -> Deploym
             "machine": JUMP_MACHINE,
             "jump_image": image_reference(JUMP_MACHINE.image),
             "computer_name": f"{chosen.cluster}-jump",
-            "jump_data": _jump_data(values["ssh_port"]),
+            "jump_data": _jump_data(values["ssh_port"], text),
         },
         key,
+        text,
     )
 
 
-def _jump_data(ssh_port: str) -> str:
+def _jump_data(ssh_port: str, text: Write) -> str:
     """The jump VM's cloud-init, base64; "" where sshd stays on the port it has."""
     if ssh_port == "22":
         return ""
-    return base64.b64encode(_text("jump-init.yaml.j2", {"ssh_port": ssh_port}).encode()).decode()
+    return base64.b64encode(text("jump-init.yaml.j2", {"ssh_port": ssh_port}).encode()).decode()
 
 
-def _rack(chosen: Plan, number: int, values: dict[str, Any], custom_data: str, key: PublicKey) -> Deployment:
+def _rack(
+    chosen: Plan, number: int, values: dict[str, Any], custom_data: str, key: PublicKey, text: Write
+) -> Deployment:
     return _deployment(
         names.rack_deployment(chosen.cluster, number),
         rack_name(number),
@@ -90,11 +99,12 @@ def _rack(chosen: Plan, number: int, values: dict[str, Any], custom_data: str, k
             "custom_data": custom_data,
         },
         key,
+        text,
     )
 
 
-def _deployment(name: str, rack: str, template: str, values: dict[str, Any], key: PublicKey) -> Deployment:
-    body: dict[str, Any] = json.loads(_text(template, values))
+def _deployment(name: str, rack: str, template: str, values: dict[str, Any], key: PublicKey, text: Write) -> Deployment:
+    body: dict[str, Any] = json.loads(text(template, values))
     hold_limits(name, body)
     parameters: dict[str, dict[str, Any]] = {}
     if SSH_KEY_PARAMETER in body["parameters"]:
@@ -185,9 +195,14 @@ def image_reference(image: str) -> dict[str, str]:
     return {"publisher": publisher, "offer": offer, "sku": sku, "version": version}
 
 
-def _text(template: str, values: dict[str, Any]) -> str:
-    try:
-        return _environment().get_template(template).render(values)
-    except jinja2.TemplateError as error:
-        # A fault of a template, not of the inventory: say which, and let it be an internal error.
-        raise RuntimeError(f"template {template}: {error}") from error
+def _writer(folder: Path | None) -> Write:
+    made = environment(folder) if folder is not None else _environment()
+
+    def text(template: str, values: dict[str, Any]) -> str:
+        try:
+            return made.get_template(template).render(values)
+        except jinja2.TemplateError as error:
+            # A fault of a template, not of the inventory: say which, and let it be an internal error.
+            raise RuntimeError(f"template {template}: {error}") from error
+
+    return text
