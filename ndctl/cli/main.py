@@ -34,6 +34,7 @@ VERBS = (
     "roles",
     "plan",
     "deploy",
+    "status",
     "nodes",
     "validate",
     "exec",
