@@ -15,8 +15,10 @@ import paramiko
 
 from ndctl.model.answers import OutcomeKind
 from ndctl.ssh import connection
-from ndctl.ssh.connection import ChannelRefused, Fault, Session, Target
+from ndctl.ssh.connection import ChannelRefused, Session
 from ndctl.ssh.deadlines import DeadlineKeeper, Watch
+from ndctl.ssh.dialing import dial
+from ndctl.ssh.target import Fault, Target
 from ndctl.ssh.tunnel import tunnel
 
 # After a chain has failed, other nodes are not sent into the same time-out again for this long.
@@ -119,7 +121,7 @@ class Chain:
             with self._gates.of(hop):
                 try:
                     if position == 0:
-                        sock: Any = connection.dial(hop, watch, self._clock)
+                        sock: Any = dial(hop, watch, self._clock)
                     else:
                         below = self.hops[position - 1]
                         sock = tunnel(open_through(line.sessions[-1], below, hop, watch, self._clock))

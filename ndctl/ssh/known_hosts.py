@@ -13,6 +13,7 @@ import hmac
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -60,6 +61,8 @@ class _Names:
     plain: dict[str, list[HostKey]] = field(default_factory=dict)
     hashed: list[tuple[bytes, bytes, HostKey]] = field(default_factory=list)
     patterns: list[tuple[list[tuple[bool, re.Pattern[str]]], HostKey]] = field(default_factory=list)
+    found: dict[str, list[HostKey]] = field(default_factory=dict)
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     def quick(self, name: str) -> list[HostKey]:
         found = list(self.plain.get(name, ()))
@@ -69,9 +72,25 @@ class _Names:
         return found
 
     def slow(self, name: str) -> list[HostKey]:
-        """Hashed names: one HMAC per line, so only asked when the quick way gave no answer."""
-        encoded = name.encode()
-        return [key for salt, digest, key in self.hashed if hmac.digest(salt, encoded, "sha1") == digest]
+        """Hashed names: one HMAC per line, so only asked when the quick way gave no answer, and once per name.
+
+        A hash is of one name only, so a line that was found is not looked at for any other.
+        """
+        with self.turn:
+            if name in self.found or not self.hashed:
+                return self.found.get(name, [])
+            encoded = name.encode()
+            found, others = [], []
+            for line in self.hashed:
+                salt, digest, key = line
+                if hmac.digest(salt, encoded, "sha1") == digest:
+                    found.append(key)
+                else:
+                    others.append(line)
+            if found:
+                self.hashed = others
+            self.found[name] = found
+            return found
 
     def all(self, name: str) -> list[HostKey]:
         return self.quick(name) + self.slow(name)
@@ -129,18 +148,19 @@ class KnownHosts:
         names = _names_of(host, port)
         if any(key.blob == blob for name in names for key in self.revoked.all(name)):
             return Trust.REVOKED, []
-        quick = [key for name in names for key in self.keys.quick(name)]
-        if any(key.blob == blob for key in quick):
+        own = self.keys.quick(names[0])
+        if any(key.blob == blob for key in own):
             return Trust.KNOWN, []
-        full = quick + [key for name in names for key in self.keys.slow(name)]
-        if any(key.blob == blob for key in full):
+        own = own + self.keys.slow(names[0])
+        if any(key.blob == blob for key in own):
             return Trust.KNOWN, []
-        # Keys of the bare host are another server's when it listens on another port: a match is welcome, a
-        # difference says nothing.
-        own = self.keys.all(names[0])
         if own:
             same_kind = [key for key in own if key.kind == kind]
             return Trust.CHANGED, same_kind or own
+        # Keys of the bare host are another server's when it listens on another port: a match is welcome where this
+        # port has no key of its own, a difference says nothing.
+        if any(key.blob == blob for name in names[1:] for key in self.keys.all(name)):
+            return Trust.KNOWN, []
         if any(self.authorities.all(name) for name in names):
             return Trust.AUTHORITY_ONLY, []
         return Trust.UNKNOWN, []

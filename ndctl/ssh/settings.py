@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,8 @@ class SshSettings:
     agent:           keys of the SSH agent may be used, after the files
     jumps:           chains of hops; nodes are spread over the chains, which work side by side
     known_hosts:     files with the host keys that are trusted; the first one is where a learned key belongs
+    hop_known_hosts: further files that are trusted for jump hosts only, where ssh_config names none
+    pinned:          of user, port, private_keys, known_hosts: what the user's ssh_config must not change for nodes
     connect_s:       TCP connect, for each hop
     banner_s:        from connected to the end of the key exchange
     auth_s:          login, all keys together
@@ -66,6 +68,8 @@ class SshSettings:
     transports_per_jump: int = 4
     user_config: Path | None = None
     learn_hint: str = ""
+    hop_known_hosts: tuple[Path, ...] = ()
+    pinned: frozenset[str] = frozenset()
 
 
 def parse_jump(text: str) -> tuple[Hop, ...]:
@@ -75,7 +79,7 @@ def parse_jump(text: str) -> tuple[Hop, ...]:
     """
     hops = []
     for part in text.split(","):
-        match = _HOP.match(part.strip())
+        match = _HOP.match(part.strip().removeprefix("ssh://"))
         port = int(match["port"] or 0) if match else 0
         if match is None or port > 65535:
             raise NdctlError(
@@ -100,6 +104,8 @@ def settings_from(
     fanout: int = 64,
     user_config: Path | None = None,
     learn_hint: str = "",
+    hop_known_hosts: Sequence[str | Path] = (),
+    pinned: Collection[str] = (),
 ) -> SshSettings:
     """SshSettings from an inventory's own words.
 
@@ -122,6 +128,8 @@ def settings_from(
         fanout=fanout,
         user_config=user_config,
         learn_hint=learn_hint,
+        hop_known_hosts=tuple(_expand(str(path), home) for path in hop_known_hosts),
+        pinned=frozenset(pinned),
     )
 
 

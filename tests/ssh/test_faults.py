@@ -9,11 +9,14 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ndctl.model.answers import Command, NodeAnswer, OutcomeKind
+from ndctl.model.answers import Command, CommandResult, NodeAnswer, OutcomeKind
 from ndctl.model.places import Node
 from ndctl.ssh.engine import Engine
 from ndctl.ssh.known_hosts import HostKey, parse_public_keys, write_entries
@@ -47,56 +50,247 @@ def trusting(server: openssh.Sshd, folder: Path, entries: dict[tuple[str, int], 
     return path
 
 
+# --- the table ---------------------------------------------------------------------------------------------------
+
+
+class Stage:
+    """What a row of the table has at hand to make a node fail."""
+
+    def __init__(self, server: openssh.Sshd, folder: Path, craft: Callable[..., CraftedServer], stack: ExitStack):
+        self.server = server
+        self.folder = folder
+        self.craft = craft
+        self.stack = stack
+
+    @property
+    def bad(self) -> Node:
+        """A node of the real server."""
+        return self.server.nodes[1]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The failing node, what it is asked, and settings of the engine that differ from the server's own."""
+
+    node: Node
+    commands: tuple[Command, ...] = (ECHO,)
+    changes: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one fault of the table is made, and what must come of it.
+
+    says:    words of the outcome's detail
+    within:  the deadline that ends it, seconds; 0 where the node's own answer does
+    results: of the commands, by id: what they must have given; an id that maps to None has no answer
+    runs:    the commands may have begun, so no second attempt is made
+    """
+
+    arrange: Callable[[Stage], Trial]
+    kind: OutcomeKind
+    says: str = ""
+    within: float = 0.0
+    results: dict[str, Callable[[CommandResult], bool] | None] = field(default_factory=dict)
+    runs: bool = False
+
+
+def silent_backlog(stage: Stage) -> Trial:
+    """A full queue of connections that nobody accepts: the kernel drops further SYNs."""
+    listener = stage.stack.enter_context(socket.socket())
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(0)
+    port = listener.getsockname()[1]
+    for _ in range(4):
+        caller = stage.stack.enter_context(socket.socket())
+        caller.setblocking(False)
+        caller.connect_ex(("127.0.0.1", port))
+    return Trial(node_at(port), changes={"connect_s": 1.0})
+
+
+def with_key(stage: Stage, key: Path) -> Trial:
+    """ssh_config gives this node, and no other, this key."""
+    config = stage.folder / "config"
+    config.write_text(f"Host {stage.bad.address}\n  IdentityFile {key}\n")
+    return Trial(stage.bad, changes={"user_config": config})
+
+
+def known_by(stage: Stage, key: Path) -> Trial:
+    keys = parse_public_keys(key.with_suffix(".pub").read_text())
+    known = trusting(stage.server, stage.folder, {(stage.bad.address, stage.bad.port): keys})
+    return Trial(stage.bad, changes={"known_hosts": (known,)})
+
+
+def running(shell: str, **options: Any) -> Callable[[Stage], Trial]:
+    """One command that behaves badly, and a harmless one after it."""
+    return lambda stage: Trial(stage.bad, (Command("bad", shell, **options), ECHO))
+
+
+def echoed(result: CommandResult) -> bool:
+    return (result.stdout, result.exit_code, result.timed_out) == ("here\n", 0, False)
+
+
+def ended_with(code: int) -> Callable[[CommandResult], bool]:
+    return lambda result: (result.exit_code, result.timed_out) == (code, False)
+
+
+def timed_out(result: CommandResult) -> bool:
+    return result.timed_out and result.exit_code is None
+
+
+def held_by_a_child(result: CommandResult) -> bool:
+    os.kill(int(result.stdout), signal.SIGTERM)  # it is still there: nobody waited for it
+    return (result.exit_code, result.timed_out) == (0, False)
+
+
+UNREACHABLE, OK = OutcomeKind.UNREACHABLE, OutcomeKind.OK
+TABLE = {
+    "refused": Row(lambda stage: Trial(node_at(openssh.free_port())), OutcomeKind.REFUSED, "refused the connection"),
+    "SYN never answered": Row(silent_backlog, UNREACHABLE, "did not answer within 1 s", within=1),
+    "accepts but no banner": Row(
+        lambda stage: Trial(node_at(stage.craft().port), changes={"banner_s": 8.0}),
+        UNREACHABLE,
+        "sends no SSH banner within 8 s",
+        within=8,
+    ),
+    "junk before banner": Row(
+        lambda stage: Trial(node_at(stage.craft(b"HTTP/1.1 400 Bad Request\r\n\r\n", hang_up=True).port)),
+        UNREACHABLE,
+        "does not answer as an SSH server",
+    ),
+    "banner then silence": Row(
+        lambda stage: Trial(node_at(stage.craft(b"SSH-2.0-OpenSSH_9.6\r\n").port), changes={"banner_s": 8.0}),
+        UNREACHABLE,
+        "sent its banner and then nothing more within 8 s",
+        within=8,
+    ),
+    "wrong user key": Row(
+        lambda stage: with_key(stage, openssh.make_key(stage.folder / "stranger")),
+        OutcomeKind.AUTH_FAILED,
+        "stranger (SHA256:",
+    ),
+    "no key at all": Row(
+        lambda stage: with_key(stage, stage.folder / "missing"),
+        OutcomeKind.AUTH_FAILED,
+        "missing cannot be read: No such file",
+    ),
+    "unknown host key": Row(
+        lambda stage: Trial(node_at(stage.server.port, "127.1.9.9")),
+        OutcomeKind.HOST_KEY_UNKNOWN,
+        "which no known_hosts file has",
+    ),
+    "changed host key": Row(
+        lambda stage: known_by(stage, openssh.make_key(stage.folder / "other")),
+        OutcomeKind.HOST_KEY_CHANGED,
+        "; known is ssh-ed25519 SHA256:",
+    ),
+    "sshd killed mid-command": Row(
+        lambda stage: Trial(
+            stage.bad,
+            (
+                ECHO,
+                Command("bad", f"echo x >>{stage.folder}/runs; {_FIND_SSHD} kill -9 $p; sleep 5", timeout_s=10),
+            ),
+        ),
+        OutcomeKind.CONNECTION_LOST,
+        "broke during bad; 1 of 2 commands answered",
+        results={"echo": echoed, "bad": None},
+        runs=True,
+    ),
+    "sshd frozen mid-command": Row(
+        lambda stage: Trial(
+            stage.bad,
+            (
+                ECHO,
+                Command("bad", f"echo x >>{stage.folder}/runs; {_FIND_SSHD} kill -STOP $p", timeout_s=1),
+            ),
+            {"command_grace_s": 8.0},
+        ),
+        OutcomeKind.TIMED_OUT,
+        "went silent during bad; 1 of 2 commands answered",
+        within=1 + 2 + 8,
+        results={"echo": echoed, "bad": None},
+        runs=True,
+    ),
+    "command hangs": Row(
+        running("echo before; trap '' TERM; while :; do sleep 1; done", timeout_s=1),
+        OK,
+        results={"bad": lambda result: timed_out(result) and result.stdout == "before\n", "echo": echoed},
+    ),
+    "one byte per second": Row(
+        running("while :; do printf x; sleep 1; done", timeout_s=2),
+        OK,
+        results={"bad": lambda result: timed_out(result) and result.stdout.startswith("x"), "echo": echoed},
+    ),
+    "stdout closed but still running": Row(
+        running("exec >&- 2>&-; sleep 30", timeout_s=1), OK, results={"bad": timed_out, "echo": echoed}
+    ),
+    "background child holds stdout": Row(
+        running("setsid sleep 60 & echo $!", timeout_s=20), OK, results={"bad": held_by_a_child, "echo": echoed}
+    ),
+    "stderr flood": Row(
+        running("head -c 5000000 /dev/zero | tr '\\0' e >&2; echo fine", cap_bytes=100_000),
+        OK,
+        results={
+            "bad": lambda result: (result.stdout, result.stderr, result.truncated) == ("fine\n", "e" * 100_000, True),
+            "echo": echoed,
+        },
+    ),
+    "50 MB output": Row(
+        running("head -c 50000000 /dev/zero | tr '\\0' x", cap_bytes=1_000_000, timeout_s=60),
+        OK,
+        results={
+            "bad": lambda result: (len(result.stdout), result.truncated, result.exit_code) == (1_000_000, True, 0),
+            "echo": echoed,
+        },
+    ),
+    "exit 255": Row(running("exit 255", timeout_s=15), OK, results={"bad": ended_with(255), "echo": echoed}),
+    "killed by signal": Row(running("kill -9 $$", timeout_s=15), OK, results={"bad": ended_with(137), "echo": echoed}),
+    "command not found": Row(
+        running("no-such-tool", timeout_s=15),
+        OK,
+        results={"bad": lambda result: ended_with(127)(result) and result.missing_tool, "echo": echoed},
+    ),
+}
+
+
+def test_the_table_is_whole() -> None:
+    assert len(TABLE) == 20
+    assert {row.kind for row in TABLE.values()} == set(OutcomeKind) - {OutcomeKind.INTERRUPTED}
+
+
+@pytest.mark.parametrize("fault", TABLE)
+def test_fault(server: openssh.Sshd, tmp_path: Path, craft: Callable[..., CraftedServer], fault: str) -> None:
+    """Its outcome, within its deadline; a healthy node asked at the same time is not held up."""
+    row = TABLE[fault]
+    healthy = dataclasses.replace(server.nodes[0], name="rack01-n99")
+    with ExitStack() as stack:
+        trial = row.arrange(Stage(server, tmp_path, craft, stack))
+        settings = server.settings(**{"retries": 3 if row.runs else 0, **trial.changes})
+        with Engine(settings) as engine:
+            answers = list(engine.collect({trial.node: trial.commands, healthy: (ECHO,)}))
+    bad, good = (next(one for one in answers if one.node is node) for node in (trial.node, healthy))
+    assert good.outcome.ok, good.outcome
+    assert echoed(good.results["echo"])
+    if row.within > 5:
+        assert answers[0] is good, "it had to wait"
+    assert bad.outcome.kind is row.kind, bad.outcome
+    assert row.says in bad.outcome.detail
+    assert row.within <= bad.outcome.seconds + 0.1
+    assert bad.outcome.seconds < row.within + 30, "its deadline did not end it"
+    assert set(bad.results) == {name for name, wanted in row.results.items() if wanted is not None}
+    for name, wanted in row.results.items():
+        assert wanted is None or wanted(bad.results[name]), bad.results[name]
+    if row.runs:
+        assert (tmp_path / "runs").read_text() == "x\n", "what may have begun was begun again"
+
+
+# --- beside the table --------------------------------------------------------------------------------------------
+
+
 class TestConnecting:
-    def test_refused(self, server: openssh.Sshd) -> None:
-        answer = ask_beside_a_healthy_one(server, node_at(openssh.free_port()))
-        assert answer.outcome.kind is OutcomeKind.REFUSED
-        assert "refused" in answer.outcome.detail
-
-    def test_syn_never_answered(self, server: openssh.Sshd) -> None:
-        listener = socket.socket()
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        port = listener.getsockname()[1]
-        queued = []
-        try:
-            for _ in range(4):  # a full queue of connections nobody accepts: the kernel drops further SYNs
-                caller = socket.socket()
-                caller.setblocking(False)
-                caller.connect_ex(("127.0.0.1", port))
-                queued.append(caller)
-            answer = ask_beside_a_healthy_one(server, node_at(port), connect_s=1.0)
-        finally:
-            for one in [*queued, listener]:
-                one.close()
-        assert answer.outcome.kind is OutcomeKind.UNREACHABLE
-        assert "did not answer within 1 s" in answer.outcome.detail
-        assert answer.outcome.seconds < 20
-
-    def test_no_banner(self, server: openssh.Sshd, craft: Callable[..., CraftedServer]) -> None:
-        answer = ask_beside_a_healthy_one(server, node_at(craft().port), banner_s=10.0)
-        assert answer.outcome.kind is OutcomeKind.UNREACHABLE
-        assert "no SSH banner within 10 s" in answer.outcome.detail
-        assert 9.5 <= answer.outcome.seconds < 30
-
-    def test_junk_instead_of_a_banner(self, server: openssh.Sshd, craft: Callable[..., CraftedServer]) -> None:
-        web = craft(b"HTTP/1.1 400 Bad Request\r\n\r\n", hang_up=True)
-        answer = ask_beside_a_healthy_one(server, node_at(web.port))
-        assert answer.outcome.kind is OutcomeKind.UNREACHABLE
-        assert "does not answer as an SSH server" in answer.outcome.detail
-
     def test_endless_junk(self, server: openssh.Sshd, craft: Callable[..., CraftedServer]) -> None:
         answer = ask_beside_a_healthy_one(server, node_at(craft(b"junk\r\n" * 500).port), banner_s=10.0)
-        assert answer.outcome.kind is OutcomeKind.UNREACHABLE
-
-    def test_banner_then_silence(self, server: openssh.Sshd, craft: Callable[..., CraftedServer]) -> None:
-        silent = craft(b"SSH-2.0-Silent\r\n")
-        answer = ask_beside_a_healthy_one(server, node_at(silent.port), banner_s=10.0)
-        assert answer.outcome.kind is OutcomeKind.UNREACHABLE
-        assert "sent its banner and then nothing more within 10 s" in answer.outcome.detail
-
-    def test_name_that_does_not_resolve(self, server: openssh.Sshd) -> None:
-        answer = ask_beside_a_healthy_one(server, node_at(22, "no-such-host.invalid"))
         assert answer.outcome.kind is OutcomeKind.UNREACHABLE
 
     def test_no_address(self, server: openssh.Sshd) -> None:
@@ -106,19 +300,6 @@ class TestConnecting:
 
 
 class TestLoggingIn:
-    def test_wrong_key(self, server: openssh.Sshd, tmp_path: Path) -> None:
-        stranger = openssh.make_key(tmp_path / "stranger")
-        answer = ask_beside_a_key_holder(server, stranger)
-        assert answer.outcome.kind is OutcomeKind.AUTH_FAILED
-        assert f"refused {server.user} with {stranger} (SHA256:" in answer.outcome.detail
-        assert "authorized_keys" in answer.outcome.hint
-
-    def test_no_key_at_all(self, server: openssh.Sshd, tmp_path: Path) -> None:
-        answer = ask_beside_a_key_holder(server, tmp_path / "missing")
-        assert answer.outcome.kind is OutcomeKind.AUTH_FAILED
-        assert "no usable private key" in answer.outcome.detail
-        assert "missing cannot be read: No such file" in answer.outcome.detail
-
     def test_encrypted_key(self, server: openssh.Sshd, tmp_path: Path) -> None:
         answer = ask_beside_a_key_holder(server, openssh.make_key(tmp_path / "locked", passphrase="secret"))
         assert answer.outcome.kind is OutcomeKind.AUTH_FAILED
@@ -142,21 +323,6 @@ class TestLoggingIn:
             (answer,) = engine.ask({server.nodes[0]: [ECHO]}).values()
         assert answer.outcome.ok
 
-    def test_unknown_host_key(self, server: openssh.Sshd) -> None:
-        answer = ask_beside_a_healthy_one(server, node_at(server.port, "127.1.9.9"))
-        assert answer.outcome.kind is OutcomeKind.HOST_KEY_UNKNOWN
-        assert fingerprint_by_openssh(server.host_key) in answer.outcome.detail
-        assert "ssh-keyscan" in answer.outcome.hint
-        assert "127.1.9.9" not in server.known_hosts.read_text(), "a key was added by a connection"
-
-    def test_changed_host_key_of_the_same_type(self, server: openssh.Sshd, tmp_path: Path) -> None:
-        other = openssh.make_key(tmp_path / "other")
-        answer = ask_where_known(server, tmp_path, other)
-        assert answer.outcome.kind is OutcomeKind.HOST_KEY_CHANGED
-        assert fingerprint_by_openssh(server.host_key) in answer.outcome.detail
-        assert fingerprint_by_openssh(other) in answer.outcome.detail
-        assert "learn" in answer.outcome.hint
-
     def test_changed_host_key_of_another_type(self, server: openssh.Sshd, tmp_path: Path) -> None:
         other = openssh.make_key(tmp_path / "other", "ecdsa")
         answer = ask_where_known(server, tmp_path, other)
@@ -173,12 +339,31 @@ class TestLoggingIn:
         assert answer.outcome.kind is OutcomeKind.HOST_KEY_CHANGED
         assert "@revoked" in answer.outcome.detail
 
-    def test_certificate_authority_is_not_taken_for_a_key(self, server: openssh.Sshd, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("certified", [False, True], ids=["plain", "with a certificate"])
+    def test_an_authority_is_no_key(
+        self, server: openssh.Sshd, start_sshd: Callable[..., openssh.Sshd], tmp_path: Path, certified: bool
+    ) -> None:
+        """Whether the host has a certificate to show decides what is told."""
+        authority = openssh.make_key(tmp_path / "authority")
+        shown = start_sshd()
+        if certified:
+            certificate = certify_host(authority, shown)
+            shown.stop()
+            shown = start_sshd(port=shown.port, keys=shown, options=[f"HostCertificate {certificate}"])
         known = tmp_path / "known_hosts"
-        known.write_text(server.known_hosts.read_text() + f"@cert-authority [127.1.9.*]:* {server.host_public_key}\n")
-        answer = ask_beside_a_healthy_one(server, node_at(server.port, "127.1.9.8"), known_hosts=(known,))
+        public = Path(f"{authority}.pub").read_text()
+        known.write_text(server.known_hosts.read_text() + f"@cert-authority [127.1.9.*]:* {public}")
+        keys = (server.client_key, shown.client_key)
+        bad = node_at(shown.port, "127.1.9.8")
+        answer = ask_beside_a_healthy_one(server, bad, known_hosts=(known,), private_keys=keys)
         assert answer.outcome.kind is OutcomeKind.HOST_KEY_UNKNOWN
-        assert "host certificates are not supported" in answer.outcome.detail
+        assert fingerprint_by_openssh(shown.host_key) in answer.outcome.detail
+        assert ("host certificates are not supported" in answer.outcome.detail) is certified
+        assert ("has no host certificate to show" in answer.outcome.detail) is not certified
+        assert "add the node's own key" in answer.outcome.hint
+        write_entries(known, {(bad.address, bad.port): parse_public_keys(shown.host_public_key)})
+        again = ask_beside_a_healthy_one(server, bad, known_hosts=(known,), private_keys=keys)
+        assert again.outcome.ok, "its own key is known: the authority does not matter"
 
     def test_no_shell(self, start_sshd: Callable[..., openssh.Sshd]) -> None:
         closed = start_sshd(force_command="echo This account is currently not available.; exit 1")
@@ -190,46 +375,6 @@ class TestLoggingIn:
 
 
 class TestCommands:
-    def test_sshd_killed_in_mid_command(self, server: openssh.Sshd) -> None:
-        answer = ask_beside_a_healthy_one(
-            server, server.nodes[1], ECHO, Command("dies", _FIND_SSHD + "kill -9 $p; sleep 5", timeout_s=10)
-        )
-        assert answer.outcome.kind is OutcomeKind.CONNECTION_LOST
-        assert "during dies" in answer.outcome.detail
-        assert answer.results["echo"].stdout == "here\n", "what came before the loss is kept"
-        assert "dies" not in answer.results
-
-    def test_sshd_frozen_in_mid_command(self, server: openssh.Sshd) -> None:
-        answer = ask_beside_a_healthy_one(
-            server,
-            server.nodes[1],
-            ECHO,
-            Command("freezes", _FIND_SSHD + "kill -STOP $p", timeout_s=1),
-            command_grace_s=5.0,
-        )
-        assert answer.outcome.kind is OutcomeKind.TIMED_OUT
-        assert "went silent during freezes" in answer.outcome.detail
-        assert answer.results["echo"].stdout == "here\n"
-        assert answer.outcome.seconds < 40
-
-    def test_hanging_command_costs_its_own_answer_only(self, server: openssh.Sshd) -> None:
-        hang = Command("hang", "echo before; trap '' TERM; while :; do sleep 1; done", timeout_s=1)
-        answer = ask_beside_a_healthy_one(server, server.nodes[1], hang, ECHO)
-        assert answer.outcome.ok
-        result = answer.results["hang"]
-        assert result.timed_out
-        assert result.exit_code is None
-        assert result.stdout == "before\n"
-        assert answer.results["echo"].exit_code == 0
-
-    def test_one_byte_per_second(self, server: openssh.Sshd) -> None:
-        drip = Command("drip", "while :; do printf x; sleep 1; done", timeout_s=2)
-        answer = ask_beside_a_healthy_one(server, server.nodes[1], drip, ECHO)
-        assert answer.outcome.ok
-        assert answer.results["drip"].timed_out
-        assert answer.results["drip"].stdout.startswith("x")
-        assert answer.results["echo"].exit_code == 0
-
     def test_dripping_connection(self, server: openssh.Sshd, start_sshd: Callable[..., openssh.Sshd]) -> None:
         """A node that keeps sending but never begins must not live by its drip."""
         dripping = start_sshd(force_command="while :; do printf x; sleep 0.2; done")
@@ -238,49 +383,15 @@ class TestCommands:
         assert answer.outcome.kind is OutcomeKind.TIMED_OUT
         assert "before the script began" in answer.outcome.detail
 
-    def test_stdout_closed_but_still_running(self, server: openssh.Sshd) -> None:
-        closed = Command("closed", "exec >&- 2>&-; sleep 30", timeout_s=1)
-        answer = ask_beside_a_healthy_one(server, server.nodes[1], closed, ECHO)
-        assert answer.outcome.ok
-        assert answer.results["closed"].timed_out
-        assert answer.results["echo"].exit_code == 0
-
-    def test_background_child_holds_stdout(self, server: openssh.Sshd) -> None:
-        parent = Command("parent", "setsid sleep 60 & echo $!", timeout_s=20)
-        answer = ask_beside_a_healthy_one(server, server.nodes[1], parent, ECHO)
-        assert answer.outcome.ok
-        result = answer.results["parent"]
-        os.kill(int(result.stdout), signal.SIGTERM)  # it is still there: nobody waited for it
-        assert (result.exit_code, result.timed_out) == (0, False)
-        assert answer.results["echo"].exit_code == 0
-
-    def test_stderr_flood(self, server: openssh.Sshd) -> None:
-        flood = Command("flood", "head -c 5000000 /dev/zero | tr '\\0' e >&2; echo fine", cap_bytes=100_000)
-        answer = ask_beside_a_healthy_one(server, server.nodes[1], flood, ECHO)
-        assert answer.outcome.ok
-        result = answer.results["flood"]
-        assert result.stdout == "fine\n"
-        assert result.stderr == "e" * 100_000
-        assert result.truncated
-        assert answer.results["echo"].exit_code == 0
-
     def test_noise_before_the_script(self, start_sshd: Callable[..., openssh.Sshd]) -> None:
         """Start-up files that print megabytes on both streams are read past, not kept."""
         noisy = start_sshd(
             force_command='head -c 5000000 /dev/zero >&2; head -c 3000000 /dev/zero; eval "$SSH_ORIGINAL_COMMAND"'
         )
-        with Engine(noisy.settings()) as engine:
+        with Engine(noisy.settings(channel_s=120.0)) as engine:
             (answer,) = engine.ask({noisy.nodes[0]: [ECHO]}).values()
         assert answer.outcome.ok
         assert answer.results["echo"].stdout == "here\n"
-
-    def test_fifty_megabytes(self, server: openssh.Sshd) -> None:
-        big = Command("big", "head -c 50000000 /dev/zero | tr '\\0' x", cap_bytes=1_000_000, timeout_s=60)
-        answer = ask_beside_a_healthy_one(server, server.nodes[1], big, ECHO)
-        assert answer.outcome.ok
-        result = answer.results["big"]
-        assert (len(result.stdout), result.truncated, result.exit_code) == (1_000_000, True, 0)
-        assert answer.results["echo"].exit_code == 0
 
     @pytest.mark.parametrize(
         ("shell", "code"),
@@ -316,3 +427,14 @@ def fingerprint_by_openssh(key: Path) -> str:
         ["ssh-keygen", "-l", "-f", f"{key}.pub"], check=True, capture_output=True, text=True, timeout=30
     ).stdout
     return printed.split()[1]
+
+
+def certify_host(authority: Path, server: openssh.Sshd) -> Path:
+    """A host certificate for the server's key."""
+    subprocess.run(
+        ["ssh-keygen", "-q", "-s", str(authority), "-I", "test", "-h", f"{server.host_key}.pub"],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    return server.host_key.with_name(f"{server.host_key.name}-cert.pub")

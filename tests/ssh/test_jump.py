@@ -40,7 +40,7 @@ def through(bastion: openssh.Sshd, behind: openssh.Sshd, *chains: tuple[Hop, ...
         jumps=chains,
         private_keys=(bastion.client_key, behind.client_key),
         known_hosts=(behind.known_hosts, bastion.known_hosts),
-        **changes,
+        **{"channel_s": 120.0, **changes},  # many logins at once on few cores
     )
 
 

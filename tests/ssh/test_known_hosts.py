@@ -79,6 +79,36 @@ def test_another_server_on_the_bare_host_is_no_change(tmp_path: Path) -> None:
     assert trust(index(tmp_path, A.line("n1")), "n1", 2222, B) is Trust.UNKNOWN
 
 
+def test_a_port_with_a_key_of_its_own_is_not_helped_by_the_bare_hosts(tmp_path: Path) -> None:
+    known = index(tmp_path, A.line("[n1]:2222"), B.line("n1"))
+    assert trust(known, "n1", 2222, A) is Trust.KNOWN
+    assert trust(known, "n1", 2222, B) is Trust.CHANGED
+    assert trust(known, "n1", 22, B) is Trust.KNOWN
+
+
+@pytest.mark.parametrize("name", ["fd00::7", "[fd00::7]:2222", hashed("fd00::7"), hashed("[fd00::7]:2222"), "fd00::?"])
+def test_ipv6(tmp_path: Path, name: str) -> None:
+    known = index(tmp_path, A.line(name))
+    assert trust(known, "fd00::7", 2222, A) is Trust.KNOWN
+    assert trust(known, "FD00::7", 2222, A) is Trust.KNOWN
+    assert trust(known, "fd00::77", 2222, A) is Trust.UNKNOWN
+
+
+def test_hashed_lines_are_searched_once_per_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = index(tmp_path, *(A.line(hashed(f"n{at}")) for at in range(20)))
+    digests: list[bytes] = []
+    real = hmac.digest
+
+    def counted(key: bytes, message: bytes, kind: str) -> bytes:
+        digests.append(message)
+        return real(key, message, kind)
+
+    monkeypatch.setattr("ndctl.ssh.known_hosts.hmac.digest", counted)
+    assert [one.kind for one in known.expected("n7")] == [A.kind]
+    assert trust(known, "n7", 22, A) is Trust.KNOWN
+    assert len(digests) == 20
+
+
 def test_changed_in_a_hashed_line(tmp_path: Path) -> None:
     assert trust(index(tmp_path, A.line(hashed("n1"))), "n1", 22, B) is Trust.CHANGED
 
