@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +16,12 @@ from ndctl.model.status import Group, Level
 
 if TYPE_CHECKING:
     from ndctl.model.findings import Run
+    from ndctl.workflow.engines import Engine
+
+
+class EngineName(StrEnum):
+    LOCAL = "local"
+    DASK = "dask"
 
 
 class Format(StrEnum):
@@ -88,6 +96,16 @@ def validate(
             "unless they booted since.",
         ),
     ] = False,
+    engine: Annotated[
+        EngineName,
+        typer.Option("--engine", help="Where racks are worked on: this process, or the workers of a Dask cluster."),
+    ] = EngineName.LOCAL,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler", metavar="URL", help="Dask scheduler, e.g. tls://10.0.0.4:8786.", show_default=False
+        ),
+    ] = None,
     replay: Annotated[
         str | None,
         typer.Option(
@@ -133,10 +151,31 @@ def validate(
         budget_s=parse_budget(budget) if budget is not None else None,
         resume=resume,
     )
-    with rack_lines() as sink:
-        run = validate_inventories(request, on_event=sink)
+    with open_engine(engine, scheduler) as where, rack_lines() as sink:
+        run = validate_inventories(request, on_event=sink, engine=where)
     _print(run, output)
     raise typer.Exit(int(run.exit_code))
+
+
+@contextmanager
+def open_engine(name: EngineName, scheduler: str | None) -> Iterator[Engine]:
+    """The engine of that name. Raises NdctlError exit 2."""
+    if (name is EngineName.DASK) != (scheduler is not None):
+        raise NdctlError(
+            "validate.usage",
+            "--engine dask and --scheduler URL go together",
+            hint="ndctl validate INVENTORY --engine dask --scheduler tls://HOST:8786",
+            exit_code=ExitCode.USAGE,
+        )
+    if scheduler is None:
+        from ndctl.workflow.engines import LocalEngine
+
+        yield LocalEngine()
+        return
+    from ndctl.workflow.dask_engine import DaskEngine
+
+    with DaskEngine(scheduler) as engine:
+        yield engine
 
 
 def _print(run: Run, output: Format) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ndctl.model.events import EventSink
 from ndctl.model.status import Level
 from ndctl.workflow.bounds import NodeBound
-from ndctl.workflow.executors import DaemonExecutor, wait_for_all
+from ndctl.workflow.engines import Engine, LocalEngine
+from ndctl.workflow.executors import wait_for_all
 from ndctl.workflow.gathered import Gathered
 from ndctl.workflow.history import hold_against_past
 from ndctl.workflow.rack_work import RackWork, shared_by_tests
@@ -21,14 +20,7 @@ from ndctl.workflow.transport import Transport
 if TYPE_CHECKING:
     from ndctl.workflow.validate import Request
 
-# A rack whose node is silent holds its place until the deadline: there are places for far more racks than are asked at
-# one moment (`--fanout` counts nodes), and not so many that their threads weigh.
-RACKS_IN_WORK = 128
-
-
-def local_executor() -> Executor:
-    """Racks on threads of this process."""
-    return DaemonExecutor(RACKS_IN_WORK)
+_LOCAL = LocalEngine()
 
 
 def gather(
@@ -36,7 +28,7 @@ def gather(
     request: Request,
     source: Source,
     on_event: EventSink,
-    executor: Callable[[], Executor] = local_executor,
+    engine: Engine = _LOCAL,
 ) -> None:
     """Ask all nodes and at standard level run the active tests; then hold what was measured against the past.
 
@@ -44,7 +36,7 @@ def gather(
     ended and their processes with them; then KeyboardInterrupt is raised. The second raises LeaveNow at once.
     """
     with closing(source.transport()) as transport:
-        _gather(one, request, source, on_event, transport, executor)
+        _gather(one, request, source, on_event, transport, engine)
     hold_against_past(one, source.earlier)
 
 
@@ -54,14 +46,14 @@ def _gather(
     source: Source,
     on_event: EventSink,
     transport: Transport,
-    executor: Callable[[], Executor],
+    engine: Engine,
 ) -> None:
     bound = NodeBound(request.max_nodes_under_test)
-    work = RackWork(one, request, source, transport, bound, on_event)
-    worker = source.worker(work, one, request, on_event)
-    racks = executor()
+    here = RackWork(one, request, source, transport, bound, on_event)
+    work = source.worker(engine.work(here, one, request, source, transport, on_event), one, request, on_event)
+    racks = engine.executor()
     try:
-        wait_for_all([racks.submit(worker, rack) for rack in one.cluster.racks], worker.stop)
+        wait_for_all([racks.submit(work, rack) for rack in one.cluster.racks], work.stop)
     finally:
         racks.shutdown(wait=False, cancel_futures=True)
     if request.level is Level.QUICK:
@@ -74,6 +66,6 @@ def _gather(
             RackSoFar(rack, {n: one.answers[n] for n in rack.nodes if n in one.answers}, one.active[rack.name])
             for rack in one.cluster.racks
         ],
-        work.ended,
-        spent_s=0.0 if math.isinf(work.tests_begun) else source.clock() - work.tests_begun,
+        here.ended,
+        spent_s=0.0 if math.isinf(here.tests_begun) else source.clock() - here.tests_begun,
     )

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ndctl.checks.base import Check
 from ndctl.checks.commands import IDENTITY
+from ndctl.jobs.nccl_scripts import end_all_script
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.events import Event, EventSink
 from ndctl.model.places import Node, Rack
+from ndctl.model.runner import NodeRunner
 from ndctl.model.status import Group, Level
 from ndctl.workflow.gathered import Gathered, disabled_checks, judged, merged, settle
 from ndctl.workflow.transport import Transport
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 TESTED_AT_ONCE = 16  # racks whose active tests run side by side
 _STOP_LOOKED_AT_S = 0.5
+_NOTHING: Mapping[Node, NodeAnswer] = {}
 
 
 def commands_of(checks: list[Check]) -> list[Command]:
@@ -49,6 +52,12 @@ def told_while_starting(checks: list[Check]) -> list[Command]:
     return [one for one in commands_of([c for c in checks if c.group is Group.NVLINK]) if one.order >= 0]
 
 
+def end_leftovers(runner: NodeRunner, token: str, rack: Rack, nodes: Iterable[Node]) -> None:
+    """End what an earlier maker of this run, who died, may have left running on nodes of a rack."""
+    script = "; ".join(end_all_script(prefix) for prefix in (f"{token}-{rack.name}-", f"{token}x"))
+    runner.ask(dict.fromkeys(nodes, (Command("leftovers", script, timeout_s=30, cap_bytes=2_000),)))
+
+
 def shared_by_tests(one: Gathered, request: Request, source: Source, bound: NodeBound, on_event: EventSink) -> Any:
     """What tests of one rack and tests between racks are both made with."""
     return {
@@ -61,6 +70,19 @@ def shared_by_tests(one: Gathered, request: Request, source: Source, bound: Node
         "bound": bound,
         "budget_s": request.budget_s,
     }
+
+
+class LiveWork(Protocol):
+    """What works on racks of one cluster, here or elsewhere; called from as many threads as there are racks."""
+
+    @property
+    def commands(self) -> Sequence[Command]:
+        """What every node is asked."""
+        ...
+
+    def __call__(self, rack: Rack, known: Mapping[Node, NodeAnswer] = _NOTHING) -> None: ...
+
+    def stop(self) -> None: ...
 
 
 class RackWork:
@@ -81,7 +103,9 @@ class RackWork:
         self._transport = transport
         self._on_event = on_event
         # Whatever is checked: who answered, and since which boot, decides whether an answer still holds.
-        self.commands = in_turn([IDENTITY, *(command for check in one.checks for command in check.commands)])
+        self.commands: Sequence[Command] = in_turn(
+            [IDENTITY, *(command for check in one.checks for command in check.commands)]
+        )
         self._starting = told_while_starting(one.checks)
         # What active tests may have changed.
         self._again = [c for c in self.commands if c.order > 0 or c.id == "kernel-log"]
@@ -102,12 +126,15 @@ class RackWork:
                 **shared_by_tests(one, request, source, bound, on_event),
             )
 
-    def __call__(self, rack: Rack) -> None:
-        """Ask the rack's nodes, wait while it still starts, and run its active tests if the level has any."""
+    def __call__(self, rack: Rack, known: Mapping[Node, NodeAnswer] = _NOTHING) -> None:
+        """Ask the rack's nodes, wait while it still starts, and run its active tests if the level has any.
+
+        known: answers of nodes that need not be asked
+        """
         self._begun[rack.name] = time.monotonic()
         self._tell(rack, "started", f"asking {len(rack.nodes)} nodes")
         try:
-            self._ask(rack)
+            self._ask(rack, known)
             if self._tests is not None:
                 self._test(rack)
         finally:
@@ -136,12 +163,14 @@ class RackWork:
         for rack in racks:
             self._took(rack)
 
-    def _ask(self, rack: Rack) -> None:
+    def _ask(self, rack: Rack, known: Mapping[Node, NodeAnswer]) -> None:
         def keep(answer: NodeAnswer) -> None:
             self._keep(answer)
             self._tell(rack, "running", f"{self._answered(rack)} of {len(rack.nodes)} nodes answered")
 
-        self._transport.collect(dict.fromkeys(rack.nodes, self.commands), keep)
+        for answer in known.values():
+            self._keep(answer)
+        self._transport.collect({node: self.commands for node in rack.nodes if node not in known}, keep)
         with self._source.timing(f"{rack.name} settling"):
             settle(
                 self._one,

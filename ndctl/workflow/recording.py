@@ -26,13 +26,13 @@ from ndctl.model.places import Cluster, Node, Rack
 from ndctl.record.past import Measured
 from ndctl.record.store import Store
 from ndctl.workflow.client_load import client_trouble
-from ndctl.workflow.resume import KeptAnswers, Resumed, ResumedWork, ReusingTransport, this_process
+from ndctl.workflow.resume import Resumed, ResumedWork, this_process
 from ndctl.workflow.transport import Transport
 
 if TYPE_CHECKING:
     from ndctl.model.events import EventSink
     from ndctl.workflow.gathered import Gathered
-    from ndctl.workflow.rack_work import RackWork
+    from ndctl.workflow.rack_work import LiveWork
     from ndctl.workflow.validate import Request
 
 HOST_KEYS = "host-keys"  # known_hosts lines of a node, kept beside its answers
@@ -60,7 +60,7 @@ class Source(Protocol):
 
     def transport(self) -> Transport: ...
 
-    def worker(self, live: RackWork, one: Gathered, request: Request, on_event: EventSink) -> Worker:
+    def worker(self, live: LiveWork, one: Gathered, request: Request, on_event: EventSink) -> Worker:
         """What works on the racks: `live`, or what spares it the racks that had ended."""
         ...
 
@@ -198,8 +198,7 @@ class LiveSource:
         self._clock_reads: dict[str, list[float]] = {}
         self._of = threading.local()
         self._lock = threading.Lock()
-        self._unrecorded: Transport | None = None
-        self._reusing: ReusingTransport | None = None
+        self.unrecorded: Transport | None = None  # what `transport` gives, without its record
         self.save()
 
     @property
@@ -230,19 +229,14 @@ class LiveSource:
             raise ValueError("no cluster was found yet")
         inner = self._opener(self._loaded, self._cluster, self._fanout)
         self._note("user", inner.user)
-        recording = RecordingTransport(inner, self._recorder.store, self._recorder.run_id, self._cluster.name)
-        if self._recorder.resumed is None:
-            return recording
-        kept = KeptAnswers(self._recorder.store, self._recorder.resumed, self._cluster.name)
-        self._unrecorded, self._reusing = inner, ReusingTransport(recording, kept.whole)
-        return self._reusing
+        self.unrecorded = inner
+        return RecordingTransport(inner, self._recorder.store, self._recorder.run_id, self._cluster.name)
 
-    def worker(self, live: RackWork, one: Gathered, request: Request, on_event: EventSink) -> Worker:
+    def worker(self, live: LiveWork, one: Gathered, request: Request, on_event: EventSink) -> Worker:
         resumed = self._recorder.resumed
-        if resumed is None or self._reusing is None or self._unrecorded is None:
+        if resumed is None or self.unrecorded is None:
             return live
-        store = self._recorder.store
-        return ResumedWork(live, one, request, self, store, resumed, self._reusing, self._unrecorded, on_event)
+        return ResumedWork(live, one, request, self, self._recorder.store, resumed, self.unrecorded, on_event)
 
     def rack_ended(self, rack: str) -> None:
         with self._lock:
@@ -251,8 +245,13 @@ class LiveSource:
         body = {"clock": reads, "client": client}
         self._recorder.store.keep_plan(self._recorder.run_id, f"{self._loaded.inventory.cluster}/{rack}", body)
 
+    def keep_asking(self, commands: Sequence[Command], answer: NodeAnswer) -> None:
+        """Keep what another process has asked for this run."""
+        recorder = self._recorder
+        recorder.store.answers.keep_asking(recorder.run_id, self._loaded.inventory.cluster, commands, answer)
+
     def take_over(self, rack: str, ended: Mapping[str, Any]) -> None:
-        """Note again what was noted of a rack when it ended, in the run before this one."""
+        """Note what was noted of a rack by whoever worked on it: the run before this one, or another process."""
         with self._lock:
             self._clock_reads.update({str(key): list(reads) for key, reads in ended.get("clock", {}).items()})
             self._notes.setdefault("client", {})[rack] = ended.get("client", {}).get(rack, "")

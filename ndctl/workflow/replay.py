@@ -23,10 +23,10 @@ from ndctl.model.status import Group, Level
 from ndctl.record.answers import Answers, Kept, NodeHistory, question
 from ndctl.record.past import Measured
 from ndctl.record.store import Store
-from ndctl.workflow.executors import AtOnceExecutor
+from ndctl.workflow.engines import InOrderEngine
 from ndctl.workflow.gather import gather
 from ndctl.workflow.gathered import Gathered
-from ndctl.workflow.rack_work import RackWork
+from ndctl.workflow.rack_work import LiveWork
 from ndctl.workflow.recording import HOST_KEYS, Past
 from ndctl.workflow.remembered import NotRemembered, remembered_cluster, remembered_inventory
 from ndctl.workflow.validate import Request, answer, chosen
@@ -118,7 +118,7 @@ def _run_again(kit: Kit) -> Run:
             gathered.append(one)
             # Raised where the run that is made again was interrupted.
             with suppress(KeyboardInterrupt):
-                gather(one, request, ReplaySource(kit, part, cluster, interrupted), ignore_events, AtOnceExecutor)
+                gather(one, request, ReplaySource(kit, part, cluster, interrupted), ignore_events, InOrderEngine())
         elif not interrupted:
             unasked[name] = NdctlError("replay.not-asked", "the run ended before its nodes were found")
     recorded = kit.recorded
@@ -256,7 +256,7 @@ class ReplaySource:
     def across_token(self) -> str:
         return f"{self.token}x{self._kit.plan.get('resumed') or ''}"
 
-    def worker(self, live: RackWork, one: Gathered, request: Request, on_event: EventSink) -> RackWork:
+    def worker(self, live: LiveWork, one: Gathered, request: Request, on_event: EventSink) -> LiveWork:
         return live
 
     def rack_ended(self, rack: str) -> None:

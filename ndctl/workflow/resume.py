@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ndctl.checks.commands import IDENTITY
-from ndctl.jobs.nccl_scripts import end_all_script
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
@@ -25,7 +23,7 @@ from ndctl.parse import key_values
 from ndctl.record.answers import question
 from ndctl.record.store import RunLine, Store
 from ndctl.workflow.bounds import NodeBound
-from ndctl.workflow.rack_work import RackWork
+from ndctl.workflow.rack_work import LiveWork, RackWork, end_leftovers
 from ndctl.workflow.transport import Transport
 
 if TYPE_CHECKING:
@@ -133,49 +131,6 @@ def this_process() -> dict[str, Any]:
     return {"host": socket.gethostname(), "pid": os.getpid(), "began": _began(os.getpid())}
 
 
-class ReusingTransport:
-    """A transport that answers the first question to some nodes from what the run has kept."""
-
-    def __init__(self, inner: Transport, take: Callable[[Node, Sequence[Command]], NodeAnswer | None]) -> None:
-        self._inner = inner
-        self._take = take
-        self._lock = threading.Lock()
-        self._reusable: set[str] = set()
-
-    @property
-    def user(self) -> str:
-        return self._inner.user
-
-    def reuse(self, nodes: Sequence[Node]) -> None:
-        with self._lock:
-            self._reusable |= {node.name for node in nodes}
-
-    def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]:
-        return self._inner.ask(requests)
-
-    def collect(self, requests: Mapping[Node, Sequence[Command]], on_answer: Callable[[NodeAnswer], None]) -> None:
-        left = dict(requests)
-        for node, commands in requests.items():
-            with self._lock:
-                known = node.name in self._reusable
-                self._reusable.discard(node.name)
-            kept = self._take(node, commands) if known else None
-            if kept is not None:
-                del left[node]
-                on_answer(kept)
-        if left:
-            self._inner.collect(left, on_answer)
-
-    def host_key_lines(self, node: Node) -> tuple[str, ...]:
-        return self._inner.host_key_lines(node)
-
-    def stop(self) -> None:
-        self._inner.stop()
-
-    def close(self) -> None:
-        self._inner.close()
-
-
 class KeptAnswers:
     """What the run to go on with has of one cluster's nodes."""
 
@@ -213,13 +168,12 @@ class ResumedWork:
 
     def __init__(
         self,
-        live: RackWork,
+        live: LiveWork,
         one: Gathered,
         request: Request,
         source: LiveSource,
         store: Store,
         resumed: Resumed,
-        transport: ReusingTransport,
         unrecorded: Transport,
         on_event: EventSink,
     ) -> None:
@@ -231,7 +185,6 @@ class ResumedWork:
         self._kept = KeptAnswers(store, resumed, one.cluster.name)
         self._ended = resumed.ended(one.cluster.name)
         self._resumed = resumed
-        self._transport = transport
         self._unrecorded = unrecorded
         self._on_event = on_event
 
@@ -251,13 +204,10 @@ class ResumedWork:
                 touched.append(node)
         if touched:
             # A test may have been cut off in its middle.
-            token = self._source.token
-            left = "; ".join(end_all_script(prefix) for prefix in (f"{token}-{rack.name}-", f"{token}x"))
-            self._unrecorded.ask(dict.fromkeys(touched, (Command("leftovers", left, timeout_s=30, cap_bytes=2_000),)))
+            end_leftovers(self._unrecorded, self._source.token, rack, touched)
         if same:
             self._say(rack, f"{len(same)} of {len(rack.nodes)} nodes had answered and have not booted since")
-        self._transport.reuse(same)
-        self._live(rack)
+        self._live(rack, {node: kept[node] for node in same})
 
     def stop(self) -> None:
         self._live.stop()
@@ -269,7 +219,7 @@ class ResumedWork:
         note = self._ended[rack.name]
         part = {**self._resumed.plans[self._one.cluster.name], **note}
         source = ReplaySource(kit, part, self._one.cluster, interrupted=False)
-        transport = ReplayTransport(kit.shelf, self._one.cluster.name, source.token, self._transport.user, False)
+        transport = ReplayTransport(kit.shelf, self._one.cluster.name, source.token, self._unrecorded.user, False)
         RackWork(self._one, self._request, source, transport, NodeBound(None), ignore_events)(rack)
         self._source.take_over(rack.name, note)
 

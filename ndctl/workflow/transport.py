@@ -38,13 +38,13 @@ class Transport(Protocol):
 class SshTransport:
     """The real one, over `ssh.engine.Engine`."""
 
-    def __init__(self, loaded: Loaded, cluster: Cluster, fanout: int) -> None:
+    def __init__(self, settings: SshSettings) -> None:
         from ndctl.ssh.engine import Engine
         from ndctl.ssh.known_hosts import KnownHosts
 
-        self._settings = ssh_settings(loaded, fanout)
-        self._known = KnownHosts.load(self._settings.known_hosts)
-        self._engine = Engine(self._settings)
+        self.settings = settings
+        self._known = KnownHosts.load(settings.known_hosts)
+        self._engine = Engine(settings)
 
     @property
     def user(self) -> str:
@@ -62,10 +62,18 @@ class SshTransport:
             on_answer(answer)
 
     def host_key_lines(self, node: Node) -> tuple[str, ...]:
+        return self._lines(node.address, node.port)
+
+    def jump_key_lines(self) -> tuple[str, ...]:
+        """known_hosts lines of the jump hosts that are named by address."""
+        hops = {(hop.host, hop.port or 22) for chain in self.settings.jumps for hop in chain}
+        return tuple(line for host, port in sorted(hops) for line in self._lines(host, port))
+
+    def _lines(self, host: str, port: int) -> tuple[str, ...]:
         from ndctl.ssh.known_hosts import host_name
 
-        name = host_name(node.address, node.port)
-        return tuple(key.line(name) for key in self._known.expected(node.address, node.port))
+        name = host_name(host, port)
+        return tuple(key.line(name) for key in self._known.expected(host, port))
 
     def stop(self) -> None:
         self._engine.stop()
@@ -110,4 +118,4 @@ def _learn_hint(loaded: Loaded, known_hosts: Path) -> str:
 
 
 def open_transport(loaded: Loaded, cluster: Cluster, fanout: int) -> Transport:
-    return SshTransport(loaded, cluster, fanout)
+    return SshTransport(ssh_settings(loaded, fanout))

@@ -24,6 +24,7 @@ from ndctl.model.places import Cluster, rack_name
 from ndctl.model.status import Group, Level, Status, Verdict
 from ndctl.profiles.schema import Profile
 from ndctl.record.store import Store
+from ndctl.workflow.engines import Engine, LocalEngine
 from ndctl.workflow.executors import LeaveNow
 from ndctl.workflow.gather import gather
 from ndctl.workflow.gathered import Gathered, judge, measurements
@@ -33,6 +34,8 @@ from ndctl.workflow.recording import Recorder
 from ndctl.workflow.resume import resumable
 from ndctl.workflow.select import EVERYTHING, Selection, nothing_selected, select
 from ndctl.workflow.transport import Transport, open_transport
+
+_HERE = LocalEngine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +79,14 @@ def validate_inventories(
     on_event: EventSink = ignore_events,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     open_transport: Callable[[Loaded, Cluster, int], Transport] = open_transport,
+    engine: Engine = _HERE,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Run:
     """Validate and record. Raises NdctlError for what makes an answer impossible (inventory, sign-in, record);
     nodes that do not answer are part of the answer. The first Ctrl-C ends the gathering and judges the rest as
-    incomplete. `clock` and `sleep` are of the wait for racks that still start."""
+    incomplete. `engine` says where racks are worked on; `clock` and `sleep` are of the wait for racks that still
+    start."""
     started = now()
     inventories = load_many(request.paths)
     refuse_wrongly_disabled(inventories)
@@ -116,7 +121,7 @@ def validate_inventories(
                 gathered.append(one)
                 source.found(one.cluster)
                 try:
-                    gather(one, request, source, on_event)
+                    gather(one, request, source, on_event, engine)
                 finally:
                     source.save()
             except NdctlError as error:

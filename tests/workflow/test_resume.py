@@ -19,7 +19,7 @@ from ndctl.model.findings import Run
 from ndctl.model.places import Node
 from ndctl.model.status import Group, Level, Verdict
 from ndctl.record.store import Store
-from ndctl.workflow import gather
+from ndctl.workflow import engines
 from ndctl.workflow.resume import this_process
 from ndctl.workflow.validate import Request, validate_inventories
 from tests.checks.catalogue.rack_texts import answer, healthy, identity, imex_json, node
@@ -74,7 +74,7 @@ class Nodes:
 @pytest.fixture
 def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
     monkeypatch.setenv("NDCTL_STATE_DIR", str(tmp_path / "state"))
-    monkeypatch.setattr(gather, "RACKS_IN_WORK", 1)  # one rack after the other, so that the death has one place
+    monkeypatch.setattr(engines, "RACKS_IN_WORK", 1)  # one rack after the other, so that the death has one place
     path = tmp_path / "near.yaml"
     racks = [", ".join(f"10.0.{rack}.{at}" for at in range(1, PER_RACK + 1)) for rack in (1, 2, 3)]
     path.write_text(INVENTORY + "".join(f"  - {{rack: {at}, nodes: [{rack}]}}\n" for at, rack in enumerate(racks, 1)))
