@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ndctl.render.inputs import creates_jump
+
 if TYPE_CHECKING:
     from ndctl.azure.roles import When
     from ndctl.inventory.loader import Loaded
@@ -13,7 +15,7 @@ def asked_of(loaded: Loaded) -> tuple[When, ...]:
     inventory = loaded.inventory
     created = inventory.network is not None and inventory.network.create is not None
     found: list[When] = ["created-network" if created else "given-subnet"]
-    if "created" in inventory.ssh.jump:
+    if creates_jump(inventory):
         found.append("created-jump")
     if in_blocks(loaded):
         found.append("block")

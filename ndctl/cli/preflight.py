@@ -77,7 +77,8 @@ def preflight(
 
 # What stands in front of a line, and how it is coloured.
 _MARKS = {"proved": ("proved", "green"), "refused": ("REFUSED", "bold red")}
-_OPEN = ("not yet", "yellow")
+_OPEN = ("unproved", "yellow")
+_MARK_WIDTH = 8
 
 
 def _lines(found: Preflight, *, verbose: bool) -> Iterator[Line]:
@@ -97,9 +98,9 @@ def _answer(line: PreflightLine, width: int, verbose: bool) -> Iterator[Line]:
     from ndctl.report.lines import Line
 
     mark, style = _MARKS.get(line.standing.value, _OPEN)
-    indent = 2 + 7 + 2 + width + 2
+    indent = 2 + _MARK_WIDTH + 2 + width + 2
     rows = line.message.splitlines() or [""]
-    yield Line(f"  {mark:<7}  {line.title:<{width}}  {rows[0]}", style if line.refused else "", indent)
+    yield Line(f"  {mark:<{_MARK_WIDTH}}  {line.title:<{width}}  {rows[0]}", style if line.refused else "", indent)
     for row in rows[1:]:
         yield Line(f"{' ' * indent}{row}", "", indent)
     if line.next_step:

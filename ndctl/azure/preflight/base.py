@@ -18,6 +18,8 @@ from ndctl.azure.resources import GroupContents, list_group
 from ndctl.checks.azure_errors import FaultClass
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.preflight import PreflightLine, Standing
+from ndctl.render import names
+from ndctl.render.inputs import creates_jump
 
 if TYPE_CHECKING:
     from ndctl.azure.roles import When
@@ -100,7 +102,14 @@ class Ask:
 
     @property
     def creates_jump(self) -> bool:
-        return "created" in self.loaded.inventory.ssh.jump
+        return creates_jump(self.loaded.inventory)
+
+    def jump_stands(self) -> bool:
+        wanted = names.jump_vm(self.cluster).casefold()
+        return any(
+            one.type.casefold() == "microsoft.compute/virtualmachines" and one.name.casefold() == wanted
+            for one in self.group().ours
+        )
 
     @property
     def in_blocks(self) -> bool:
@@ -137,6 +146,12 @@ class Probe:
     title: str
     source: str
     ask: Callable[[Ask, Probe], Iterable[PreflightLine]]
+    lines: tuple[tuple[str, str], ...] = ()  # (id, title) of its lines, where they are always the same several
+
+    def silent(self, message: str, next_step: str) -> tuple[PreflightLine, ...]:
+        """All its lines, when none of them could be asked."""
+        each = self.lines or ((self.id, self.title),)
+        return tuple(self.unproved(message, next_step, id=id, title=title) for id, title in each)
 
     def proved(self, message: str, *, id: str = "", **more: Any) -> PreflightLine:
         return self._line(Standing.PROVED, message, id, **more)
@@ -160,24 +175,26 @@ def answer(probe: Probe, ask: Ask) -> tuple[PreflightLine, ...]:
         return tuple(probe.ask(ask, probe))
     except AzureError as error:
         fault = fault_from_exception(error)
-        return (probe.unproved(f"Azure was asked and did not tell: {reason(fault)}", next_after(fault, ask)),)
+        return probe.silent(f"Azure was asked and did not tell: {reason(fault)}", next_after(fault, ask))
     except NdctlError as error:
-        return (probe.unproved(error.message.splitlines()[0], error.hint or "mend that and run this again"),)
+        return probe.silent(error.message.splitlines()[0], error.hint or "mend that and run this again")
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         told = f"Azure's answer could not be read ({type(error).__name__}: {error})"
-        return (probe.unproved(told, "run again with -v and report it"),)
+        return probe.silent(told, "run again with -v and report it")
 
 
-def reason(fault: AzureFault) -> str:
+def reason(fault: AzureFault, most: int = 300) -> str:
     """`AuthorizationFailed: The client …`, cut where it gets long."""
     code = fault.innermost_code or fault.code or (f"HTTP {fault.status}" if fault.status else "no code")
     text = fault.innermost_message or fault.message
-    return f"{code}: {text[:300]}" if text else code
+    return f"{code}: {text if len(text) <= most else text[:most] + '…'}" if text else code
 
 
 def next_after(fault: AzureFault, ask: Ask) -> str:
     if fault.fault_class is FaultClass.PERMISSION:
         return f"have the role of pre-flight assigned: ndctl roles {ask.inventory} --for preflight -o json"
+    if fault.status == 404:
+        return f"deploy tells: ndctl deploy {ask.inventory}"
     if fault.retryable:
         return f"run it again later: ndctl preflight {ask.inventory}"
     return fault.next_step

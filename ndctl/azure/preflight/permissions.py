@@ -33,7 +33,7 @@ def _verb(ask: Ask, probe: Probe, verb: str, grants: dict[str, Once[tuple[Grant,
             lacking += missing((need for need in needs if need.scope == scope), grants[scope]())
     except AzureError as error:
         fault = fault_from_exception(error)
-        message = f"what the identity may do was not told: {reason(fault)}"
+        message = f"what the identity may do was not told: {reason(fault, 100)}"
         return probe.unproved(message, next_after(fault, ask), id=line, title=title)
     facts = {"needed": len(needs), "missing": [need.action for need in lacking]}
     if not lacking:
@@ -41,8 +41,8 @@ def _verb(ask: Ask, probe: Probe, verb: str, grants: dict[str, Once[tuple[Grant,
     told = ", ".join(need.action for need in lacking[:_SHOWN])
     more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
     return probe.refused(
-        f"{len(lacking)} of {len(needs)} actions are missing: {told}{more}",
-        f"have a role with them assigned: ndctl roles {ask.inventory} --for {verb} -o json",
+        f"{len(lacking)} of {len(needs)} actions {'is' if len(lacking) == 1 else 'are'} missing: {told}{more}",
+        f"have a role with what is missing assigned: ndctl roles {ask.inventory} --for {verb} -o json",
         id=line,
         title=title,
         exit_code=ExitCode.PERMISSION,

@@ -15,11 +15,11 @@ from ndctl.azure.preflight.base import Ask, Probe, count, reason
 from ndctl.azure.preflight.size import capability
 from ndctl.model.errors import NdctlError
 from ndctl.model.preflight import PreflightLine
-from ndctl.render import names
 from ndctl.render.jump import JUMP_MACHINE
 
 _TAIL = re.compile(r"(vcpus|cores)$")
 _REGION = "cores"
+_LINES = (("quota.family", "quota of the family"), ("quota.region", "quota of the region"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,10 @@ def _ask(ask: Ask, probe: Probe) -> Iterator[PreflightLine]:
     demands = list(_demands(ask))
     rows = usages(ask)
     for index, demand in enumerate(demands):
-        id = "quota.family" if index == 0 else "quota.jump"
-        title = "quota of the family" if index == 0 else "quota of the jump VM's family"
+        id, title = _LINES[0] if index == 0 else ("quota.jump", "quota of the jump VM's family")
         yield _line(ask, probe, id, title, demand, rows.get(same(demand.family)))
     together = Demand("all families", sum(one.cores for one in demands), " + ".join(one.what for one in demands))
-    yield _line(ask, probe, "quota.region", "quota of the region", together, rows.get(_REGION))
+    yield _line(ask, probe, *_LINES[1], together, rows.get(_REGION))
 
 
 def _line(ask: Ask, probe: Probe, id: str, title: str, demand: Demand, row: Usage | None) -> PreflightLine:
@@ -137,18 +136,10 @@ def _demands(ask: Ask) -> Iterable[Demand]:
     family, vcpus = _family(ask.sizes(), ask.vm_size)
     azure = ask.loaded.profile.azure
     yield racks_demand(ask, family or azure.quota_family.value, vcpus or azure.vcpus.value)
-    if ask.creates_jump and not _jump_stands(ask):
+    if ask.creates_jump and not ask.jump_stands():
         family, vcpus = _family(ask.sizes(), JUMP_MACHINE.vm_size)
         if family:
             yield Demand(family, vcpus, f"the jump VM × {vcpus} vCPUs")
-
-
-def _jump_stands(ask: Ask) -> bool:
-    wanted = names.jump_vm(ask.cluster).casefold()
-    return any(
-        one.type.casefold() == "microsoft.compute/virtualmachines" and one.name.casefold() == wanted
-        for one in ask.group().ours
-    )
 
 
 def _family(sizes: Mapping[str, Any], vm_size: str) -> tuple[str, int]:
@@ -160,4 +151,4 @@ def _family(sizes: Mapping[str, Any], vm_size: str) -> tuple[str, int]:
     return sku.family or "", int(vcpus) if vcpus.isdigit() else 0
 
 
-PROBE = Probe("quota", "quota", "Microsoft.Compute usages of the region, less what stands", _ask)
+PROBE = Probe("quota", "quota", "Microsoft.Compute usages of the region, less what stands", _ask, _LINES)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ndctl.azure.preflight.base import Ask, Probe
 from ndctl.model.preflight import PreflightLine
+from ndctl.render.jump import JUMP_MACHINE
 
 # learn.microsoft.com, "Resolve errors for SKU not available"
 _REASONS = {
@@ -16,39 +17,43 @@ _REASONS = {
 
 
 def _ask(ask: Ask, probe: Probe) -> Iterator[PreflightLine]:
-    zone = ask.loaded.inventory.zone or ""
+    yield _offered(ask, probe, ask.vm_size, ask.loaded.inventory.zone or "", probe.id, probe.title)
+    if ask.creates_jump and not ask.jump_stands():
+        # The jump VM is put into no zone.
+        yield _offered(ask, probe, JUMP_MACHINE.vm_size, "", "size.jump", "size of the jump VM")
+
+
+def _offered(ask: Ask, probe: Probe, vm_size: str, zone: str, id: str, title: str) -> PreflightLine:
     place = f"{ask.region}/{zone}" if zone else ask.region
-    sku = ask.sizes().get(ask.vm_size.casefold())
+    told: dict[str, Any] = {"id": id, "title": title}
+    sku = ask.sizes().get(vm_size.casefold())
     if sku is None:
-        yield probe.refused(
-            f"{ask.vm_size} is not listed in {ask.region}",
-            f"az vm list-skus --size {ask.vm_size} --all   names the regions that have it",
+        return probe.refused(
+            f"{vm_size} is not listed in {ask.region}",
+            f"az vm list-skus --size {vm_size} --all   names the regions that have it",
+            **told,
         )
-        return
     zones = sorted({str(one) for info in sku.location_info or () for one in info.zones or ()})
-    facts = {"family": sku.family or "", "zones": zones, "architecture": capability(sku, "CpuArchitectureType")}
+    told["facts"] = {"family": sku.family or "", "zones": zones, "architecture": capability(sku, "CpuArchitectureType")}
     if why := _restricted(sku, ask.region, zone):
         open_zones = [one for one in zones if not _restricted(sku, ask.region, one)]
         step = "ask Azure to lift the restriction (support request, or the account team)"
         if zone and open_zones:
             step = f"choose another zone: {', '.join(open_zones)}; or {step}"
-        yield probe.refused(f"{ask.vm_size} in {place} is restricted: {why}", step, facts=facts)
-        return
+        return probe.refused(f"{vm_size} in {place} is restricted: {why}", step, **told)
     if zone and zones and zone not in zones:
-        yield probe.refused(
-            f"{ask.vm_size} is in zones {', '.join(zones)} of {ask.region}, not in {zone}",
+        return probe.refused(
+            f"{vm_size} is in zones {', '.join(zones)} of {ask.region}, not in {zone}",
             f"choose one of them in {ask.inventory}",
-            facts=facts,
+            **told,
         )
-        return
     if zone and not zones:
-        yield probe.unproved(
-            f"{ask.vm_size} is offered in {ask.region}; Azure names no zones for it",
+        return probe.unproved(
+            f"{vm_size} is offered in {ask.region}; Azure names no zones for it",
             "ask the account team which zone holds the racks",
-            facts=facts,
+            **told,
         )
-        return
-    yield probe.proved(f"{ask.vm_size} is offered in {place}", facts=facts)
+    return probe.proved(f"{vm_size} is offered in {place}", **told)
 
 
 def _restricted(sku: Any, region: str, zone: str) -> str:

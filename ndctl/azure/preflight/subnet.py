@@ -43,6 +43,8 @@ def _ask(ask: Ask, probe: Probe) -> Iterator[PreflightLine]:
 
 def _room(ask: Ask, probe: Probe, subnet: str, *, given: bool) -> PreflightLine:
     needed = sum(ask.standing().missing(ask.racks, ask.loaded.vms_per_rack).values())
+    if given and ask.creates_jump and not ask.jump_stands():
+        needed += 1  # the jump VM stands in the given subnet too
     network_id = subnet.rpartition("/subnets/")[0]
     try:
         network = _get(ask, network_id)
