@@ -24,6 +24,16 @@ class Measured:
     subject: str
 
 
+@dataclass(frozen=True, slots=True)
+class LastVerdict:
+    """A rack's newest verdict: in which run, begun when (RFC 3339), at which level."""
+
+    run: str
+    started: str
+    level: str
+    verdict: str
+
+
 class Past:
     """`Store.past`."""
 
@@ -53,6 +63,21 @@ class Past:
                         if len(values) < newest:
                             values.append(float(value))
         return {one: tuple(reversed(values)) for one, values in found.items()}
+
+    def last_verdicts(self, cluster: str) -> dict[str, LastVerdict]:
+        """Rack -> its verdict in the newest finished run that judged it."""
+        with self._database.reading() as db:
+            # SQLite gives the other columns of the row that holds the maximum (sqlite.org/lang_select.html, 2.5).
+            rows = db.execute(
+                "SELECT racks.rack, runs.id, runs.level, racks.verdict, MAX(runs.started) FROM racks"
+                " JOIN runs ON runs.id = racks.run WHERE racks.cluster = ? AND runs.run IS NOT NULL"
+                " GROUP BY racks.rack",
+                (column(cluster),),
+            ).fetchall()
+        return {
+            rack: LastVerdict(run, started or "", level or "", verdict or "")
+            for rack, run, level, verdict, started in rows
+        }
 
     def found_per_check(self) -> Mapping[str, tuple[int, int]]:
         """Check id -> (in how many of the newest runs it was asked, in how many of these it found something).

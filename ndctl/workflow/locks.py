@@ -49,6 +49,26 @@ def cluster_lock(folder: Path, cluster: str, doing: str, now: Callable[[], datet
             file.truncate(0)
 
 
+def lock_of(folder: Path) -> str:
+    """Who holds the cluster's lock file, "" when nobody does. Reads only, and never takes the lock, not even briefly:
+    whoever wants it at that moment would be refused. A holder of this machine that was killed holds nothing."""
+    try:
+        text = (folder / "lock").read_text(encoding="utf-8")
+    except OSError:
+        return ""  # no such file: nobody ever did
+    if not text:
+        return ""
+    try:
+        holder = json.loads(text)
+        if holder["host"] == socket.gethostname():
+            os.kill(int(holder["pid"]), 0)
+    except (ProcessLookupError, OverflowError):
+        return ""
+    except (PermissionError, ValueError, KeyError, TypeError):
+        pass  # another user's process, or a text cut short while it is written: somebody is there
+    return _who(text)[0]
+
+
 def this_holder() -> str:
     """user@host, as it stands in locks and audit lines."""
     return holder_name(_user(), socket.gethostname())
@@ -62,10 +82,15 @@ def _user() -> str:
 
 
 def _held(cluster: str, text: str) -> NdctlError:
+    who, hint = _who(text)
+    return NdctlError("lock.held", f"{cluster} is locked: {who}", hint=hint, exit_code=ExitCode.LOCKED_OR_STALE)
+
+
+def _who(text: str) -> tuple[str, str]:
+    """Who holds it, and what to do about it."""
     try:
         holder = json.loads(text)
         who = "{doing} by {user} on {host}, process {pid}, since {since}".format(**holder)
-        hint = f"wait until it has ended, or look at it: ps -p {holder['pid']}"
+        return who, f"wait until it has ended, or look at it: ps -p {holder['pid']}"
     except (ValueError, KeyError, TypeError):
-        who, hint = "another ndctl", "wait until it has ended"
-    return NdctlError("lock.held", f"{cluster} is locked: {who}", hint=hint, exit_code=ExitCode.LOCKED_OR_STALE)
+        return "another ndctl", "wait until it has ended"
