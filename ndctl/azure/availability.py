@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from azure.core.exceptions import AzureError
 
-from ndctl.azure.clients import NETWORK_API, AzureClients
+from ndctl.azure.clients import ASKS_ONLY, NETWORK_API, AzureClients
 from ndctl.azure.faults import fault_from_exception
 from ndctl.azure.waiting import finish
 from ndctl.model.errors import NdctlError
@@ -27,7 +27,7 @@ def node_availability(clients: AzureClients, interconnect_group: str) -> Availab
     """Ask the group. A refusal is an answer too: capacity then stays unknown until deployment."""
     try:
         poller = clients.network.interconnect_groups.begin_get_node_availability(
-            clients.resource_group, interconnect_group, api_version=NETWORK_API
+            clients.resource_group, interconnect_group, api_version=NETWORK_API, **ASKS_ONLY
         )
         told = finish(poller, ASK_DEADLINE_S, f"node availability of {interconnect_group}")
     except AzureError as error:

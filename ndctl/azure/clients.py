@@ -27,9 +27,12 @@ from ndctl.inventory.schema import Inventory
 from ndctl.model.errors import ExitCode, NdctlError
 
 CONNECT_TIMEOUT_S = 10
+BACKOFF_S = 0.8  # doubled at every retry, as the SDKs do by default
 READ_TIMEOUT_S = 60
 # azure-core sends a POST again after 500, 503 and 504. For a POST that changes something, pass this to the call.
 NO_REPLAY: dict[str, Any] = {"retry_total": 0}
+# A POST that only asks may be sent again as a GET is, e.g. after its connection was reset.
+ASKS_ONLY: dict[str, Any] = {"retry_on_methods": ["GET", "POST"]}
 # Compute calls name their API version: ComputeManagementClient silently ignores one given to the client. Interconnect
 # types need 2026-03-01 or later (the subgroup of an instance; 2025-11-01 for blocks).
 COMPUTE_API = "2026-04-01"
@@ -131,7 +134,13 @@ def connect(loaded: LoadedInventory, *, credential: TokenCredential | None = Non
         renewal = [RenewalPolicy(renewable)] if renewable else []
         return {
             **options,
-            "retry_policy": Retries(timeout=CALL_DEADLINE_S, retry_connect=2, retry_status=5, retry_total=6),
+            "retry_policy": Retries(
+                timeout=CALL_DEADLINE_S,
+                retry_connect=2,
+                retry_status=5,
+                retry_total=6,
+                retry_backoff_factor=BACKOFF_S / cloud.speed,
+            ),
             "per_retry_policies": [*renewal, PacingPolicy(pace, tally, clock)],
         }
 

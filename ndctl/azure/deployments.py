@@ -9,11 +9,17 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from azure.core.exceptions import AzureError, ResourceNotFoundError
+from azure.core.exceptions import (
+    AzureError,
+    HttpResponseError,
+    ResourceNotFoundError,
+    ServiceRequestError,
+    ServiceResponseError,
+)
 from azure.mgmt.resource.deployments.models import Deployment, DeploymentProperties
 
 from ndctl.azure.clients import AzureClients
-from ndctl.azure.faults import AzureFault, fault_from_body, fault_from_exception
+from ndctl.azure.faults import AzureFault, FaultError, fault_from_body, fault_from_exception
 from ndctl.azure.pacing_policy import BY_AZURE
 from ndctl.azure.whatif import ArmDeployment, from_template, split_id
 from ndctl.checks.azure_errors import FaultClass
@@ -77,16 +83,24 @@ def deploy(
         if poller is None:
             return ended(False, still_running="interrupted" if stop.is_set() else "deadline")
         next_look = clock()
-        while not poller.done():
-            if stop.is_set():
-                return ended(False, still_running="interrupted")
-            if clock() - start > deadline_s:
-                return ended(False, still_running="deadline")
-            if clock() >= next_look:
-                _look(clients, deployment.name, on_progress)
-                next_look = clock() + max(_LOOK_S, clients.cloud.poll_s)
-            poller.wait(_TICK_S)
-        poller.result()
+        try:
+            while not poller.done():
+                if stop.is_set():
+                    return ended(False, still_running="interrupted")
+                if clock() - start > deadline_s:
+                    return ended(False, still_running="deadline")
+                if clock() >= next_look:
+                    _look(clients, deployment.name, on_progress)
+                    next_look = clock() + max(_LOOK_S, clients.cloud.poll_s)
+                poller.wait(_TICK_S)
+            poller.result()
+        except AzureError as error:
+            if not _lost_sight(error):
+                raise
+            # The looks failed and not the deployment: Azure goes on with it, so its own record is asked.
+            still = _until_ended(clients, deployment.name, stop, start + deadline_s, clock)
+            if still:
+                return ended(False, still_running=still)
         _look(clients, deployment.name, on_progress)
         return ended(True)
     except AzureError as error:
@@ -155,6 +169,35 @@ def _begin(
                 break
         else:
             return None
+
+
+def _lost_sight(error: AzureError) -> bool:
+    """Whether an error says nothing of the deployment: no answer, or one of a server in trouble or too busy."""
+    if isinstance(error, HttpResponseError):
+        return error.status_code is not None and (error.status_code >= 500 or error.status_code in (408, 429))
+    return isinstance(error, (ServiceRequestError, ServiceResponseError))
+
+
+def _until_ended(
+    clients: AzureClients, name: str, stop: threading.Event, deadline: float, clock: Callable[[], float]
+) -> str:
+    """ "" when it has succeeded, else "interrupted" or "deadline". Raises the deployment's own error."""
+    while clock() < deadline:
+        try:
+            told = clients.deployments.deployments.get(clients.resource_group, name).properties
+        except AzureError as error:
+            if not _lost_sight(error):
+                raise
+            told = None
+        state = str(getattr(told.provisioning_state, "value", told.provisioning_state)).casefold() if told else ""
+        if state == "succeeded":
+            return ""
+        if told is not None and state in _ENDED:
+            body = told.error.as_dict() if told.error else {"code": "DeploymentFailed", "message": state}
+            raise FaultError(fault_from_body(body))
+        if stop.wait(clients.cloud.poll_s):
+            return "interrupted"
+    return "deadline"
 
 
 def _look(clients: AzureClients, name: str, on_progress: Callable[[Sequence[Operation]], None]) -> None:

@@ -18,9 +18,12 @@ from azure.core.exceptions import (
     ServiceResponseError,
 )
 
+from ndctl.azure.policy_words import in_words, next_step, policies_in
 from ndctl.checks.azure_errors import FaultClass, classify
 from ndctl.checks.azure_unwrap import Cause, causes, innermost
 from ndctl.model.errors import ExitCode, NdctlError
+
+DEADLINE_PASSED = "DeadlinePassed"  # a code of our own
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +92,16 @@ def fault_from_body(body: Any, *, status: int | None = None, fallback: str = "")
     if entry.fault_class is FaultClass.UNKNOWN and status in (401, 403, 429):
         code_for = {401: "Unauthorized", 403: "AuthorizationFailed", 429: "TooManyRequests"}
         entry = classify(code_for[status], "")
+    policies = policies_in(message) if entry.fault_class is FaultClass.POLICY else ()
     return AzureFault(
         code=outer.code or code,
-        message=_one_paragraph(outer.message or message),
+        message=_one_paragraph(in_words(outer.message or message)),
         innermost_code=code,
-        innermost_message=_one_paragraph(message or fallback),
+        innermost_message=_one_paragraph(in_words(message or fallback)),
         fault_class=entry.fault_class,
         retryable=entry.retryable,
         meaning=entry.meaning,
-        next_step=entry.next,
+        next_step=next_step(policies) if policies else entry.next,
         target=target,
         status=status,
     )
@@ -130,9 +134,9 @@ def fault_from_exception(error: AzureError) -> AzureFault:
 def fault_from_deadline(error: NdctlError) -> AzureFault:
     """An operation that had no end in time, as the fault of what it was about."""
     return AzureFault(
-        code="DeadlinePassed",
+        code=DEADLINE_PASSED,
         message=error.message,
-        innermost_code="DeadlinePassed",
+        innermost_code=DEADLINE_PASSED,
         innermost_message=error.message,
         fault_class=FaultClass.PLATFORM,
         retryable=True,

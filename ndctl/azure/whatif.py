@@ -13,7 +13,7 @@ from azure.mgmt.resource.deployments.models import (
     DeploymentWhatIfSettings,
 )
 
-from ndctl.azure.clients import AzureClients
+from ndctl.azure.clients import ASKS_ONLY, AzureClients
 from ndctl.azure.faults import FaultError, fault_from_body
 from ndctl.azure.waiting import finish
 
@@ -97,7 +97,9 @@ def what_if(clients: AzureClients, deployment: ArmDeployment) -> tuple[Change, .
         )
     )
     doing = f"what-if of {deployment.name}"
-    poller = clients.deployments.deployments.begin_what_if(clients.resource_group, deployment.name, request)
+    poller = clients.deployments.deployments.begin_what_if(
+        clients.resource_group, deployment.name, request, **ASKS_ONLY
+    )
     result = finish(poller, WHAT_IF_DEADLINE_S, doing)
     if result.error is not None or str(result.status).casefold() == "failed":
         raise FaultError(fault_from_body(result.error.as_dict() if result.error else {}, fallback=f"{doing} failed"))

@@ -12,7 +12,7 @@ from azure.core.exceptions import AzureError
 
 from ndctl.azure.calls import Calls
 from ndctl.azure.clients import AzureClients
-from ndctl.azure.faults import AzureFault, fault_from_deadline, fault_from_exception
+from ndctl.azure.faults import DEADLINE_PASSED, AzureFault, fault_from_deadline, fault_from_exception
 from ndctl.azure.resources import GroupContents, Resource, delete_group, delete_resource, list_group
 from ndctl.azure.waiting import DeadlinePassed
 from ndctl.checks.azure_errors import FaultClass
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 DESTROY_SCHEMA = "ndctl.destroy/1"
 DELETES_AT_ONCE = 8
+_PASSING = (FaultClass.CONFLICT, FaultClass.NETWORK, FaultClass.PLATFORM, FaultClass.THROTTLE)
 # A delete may be refused because something before it in the order is still on its way out.
 PASSES = 3
 
@@ -165,13 +166,18 @@ def destroy(
                     failed[resource.id] = (resource, fault)
             if ended.interrupted or stop.is_set():
                 return DestroyResult(plan, tuple(gone), tuple(failed.values()), interrupted=ended.interrupted)
-        before, todo = todo, [one for one, fault in failed.values() if fault.fault_class is FaultClass.CONFLICT]
+        before, todo = todo, [one for one, fault in failed.values() if _worth_another_pass(fault)]
         if not todo or len(todo) == len(before):
             break
     result = DestroyResult(plan, tuple(gone), tuple(failed.values()))
     if failed or not plan.deletes_group:
         return result
     return _delete_empty_group(result, clients, on_event)
+
+
+def _worth_another_pass(fault: AzureFault) -> bool:
+    """Something before it may still be on its way out, or Azure did not answer; what waits for a deadline is enough."""
+    return fault.fault_class in _PASSING and fault.innermost_code != DEADLINE_PASSED
 
 
 def _delete(clients: AzureClients, cluster: str, resource: Resource, on_event: EventSink) -> AzureFault | None:
