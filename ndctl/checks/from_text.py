@@ -48,6 +48,11 @@ def refused_root(result: CommandResult) -> bool:
     return result.exit_code == 126 and "no right to run this as root" in result.stderr
 
 
+def both_streams(result: CommandResult) -> str:
+    """What a tool said, on both of its streams."""
+    return result.stdout + ("\n" + result.stderr if result.stderr.strip() else "")
+
+
 def _why(result: CommandResult | None, answer: NodeAnswer, command: Command) -> tuple[str, str, Action]:
     if result is None:
         outcome = answer.outcome
@@ -96,7 +101,7 @@ def node_judge(
         if missing is not None:
             return [missing]
         result = answer.results[command.id]
-        text = result.stdout + ("\n" + result.stderr if with_stderr and result.stderr.strip() else "")
+        text = both_streams(result) if with_stderr else result.stdout
         if result.truncated:
             text += "\n"
         said = judge.judge(judge.parse(text), profile)

@@ -5,27 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from ndctl.checks import commands
 from ndctl.checks.base import RackView
-from ndctl.checks.from_text import evidence, of_node, unusable
+from ndctl.checks.from_text import both_streams, evidence, of_node, unusable
+from ndctl.checks.texts.nvidia_smi_xml import read
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.findings import Finding, Value
 from ndctl.model.status import Action, Status
 from ndctl.parse.gpu_facts import Gpu, Gpus
-from ndctl.parse.nvidia_smi_xml import parse
-
-
-@lru_cache(maxsize=4096)
-def _read(text: str, stderr: str) -> Gpus:
-    return parse(text, stderr)
 
 
 def gpus_of(answer: NodeAnswer) -> Gpus | None:
     """None when nvidia-smi gave no text. Several checks ask the same text, so it is parsed once."""
     result = answer.results.get(commands.NVIDIA_SMI_XML.id)
-    return _read(result.stdout, result.stderr) if result is not None and result.stdout else None
+    if result is None or not result.stdout:
+        return None
+    return read(both_streams(result))
 
 
 def subject(gpu: Gpu) -> str:

@@ -19,6 +19,8 @@ def whole(value: str | None) -> int | None:
     """`12`, `12 MiB`, `1,234`, `0x1f`, `16x` → int; `N/A`, `[Not Supported]`, `ERR!` → None."""
     if value is None:
         return None
+    if len(value) <= _TOO_LONG and value.isascii() and value.isdigit():
+        return int(value)  # nearly all of them
     text = value[:80].strip().replace(",", "")
     if text[:2].lower() == "0x":
         digits = re.match(r"0[xX]([0-9a-fA-F]{1,32})", text)

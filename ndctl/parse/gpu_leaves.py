@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
@@ -20,7 +21,7 @@ from ndctl.parse.gpu_facts import (
     Temperature,
 )
 
-_ERROR_WORDS = ("ERR!", "Unknown Error", "GPU is lost", "requires reset", "access blocked")
+_ERROR_WORDS = re.compile(r"ERR!|Unknown Error|GPU is lost|requires reset|access blocked")
 
 
 def normal(label: str) -> str:
@@ -38,7 +39,7 @@ class Leaves:
         self.errors: list[str] = []
 
     def add(self, path: tuple[str, ...], value: str) -> None:
-        if any(word in value for word in _ERROR_WORDS) and len(self.errors) < 40:
+        if len(self.errors) < 40 and _ERROR_WORDS.search(value):
             self.errors.append(f"{path[-1]}: {value}")
         if path in self.paths:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ndctl.parse.tidy import straight
@@ -43,33 +44,36 @@ _PATTERNS = {
     kind: re.compile(said.replace(" ?", "\0").replace(" ", r"\s+").replace("\0", r"\s?"), re.IGNORECASE)
     for kind, said in _SAID.items()
 }
-# A word of each sentence that no line break can part; most texts hold none of them.
-_KEYWORDS = (
-    "couldn",
-    "initialize",
-    "devices",
-    "insufficient",
-    "determine",
-    "lost",
-    "requires",
-    "inforom",
-    "not found",
-    "no such file",
-    "recognized",
-    "nvmldevice",
-)
+# Words of each sentence that no line break can part, in lower case: a text that lacks one does not say it. Every
+# listing of a healthy node is looked through, and plain searches cost a tenth of what the patterns do.
+_WORDS = {
+    "driver-not-loaded": ("communicate",),
+    "library-missing": ("libnvidia-ml",),
+    "version-mismatch": ("mismatch",),
+    "nvml-failed": ("initialize",),
+    "no-devices": ("devices", "found"),
+    "no-permission": ("insufficient", "permissions"),
+    "gpu-unreachable": ("determine",),
+    "gpu-lost": ("lost",),
+    "gpu-requires-reset": ("requires",),
+    "inforom-corrupt": ("corrupted",),
+    "tool-missing": ("nvidia-smi",),
+    "handle-failed": ("nvmldevice",),
+}
+_INSUFFICIENT = re.compile("insufficient", re.IGNORECASE)
 _MOST = 256  # more of them say nothing new
 
 
 def troubles(text: str) -> tuple[Trouble, ...]:
     """Every distinct failure sentence of the text, in order of kind, then of place."""
     lowered = text.lower()
-    if not any(word in lowered for word in _KEYWORDS):
+    said = [kind for kind, words in _WORDS.items() if all(word in lowered for word in words)]
+    if not said:
         return ()
     text = straight(text)
     found: dict[tuple[str, str], Trouble] = {}
-    for kind, pattern in _PATTERNS.items():
-        for match in pattern.finditer(text):
+    for kind in said:
+        for match in _matches(kind, text):
             groups = match.groupdict()
             pci = (groups.get("pci") or "").lower()
             if kind == "gpu-lost" and any(key[0] == "gpu-unreachable" for key in found):
@@ -78,3 +82,16 @@ def troubles(text: str) -> tuple[Trouble, ...]:
             if len(found) >= _MOST:
                 return tuple(found.values())
     return tuple(found.values())
+
+
+def _matches(kind: str, text: str) -> Iterator[re.Match[str]]:
+    """Where a sentence stands. Since driver 580 each healthy listing holds dozens of permissions that are values of
+    fields; the pattern is tried only where its first word stands, for it looks behind itself at every other place."""
+    pattern = _PATTERNS[kind]
+    if kind != "no-permission":
+        yield from pattern.finditer(text)
+        return
+    for place in _INSUFFICIENT.finditer(text):
+        match = pattern.match(text, place.start())
+        if match:
+            yield match

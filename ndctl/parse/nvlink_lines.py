@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ndctl.parse.tidy import tidy_lines
 
@@ -12,6 +13,8 @@ _GPU = re.compile(r"\bGPU (\d{1,4}): ?(.*)$")
 _UUID = re.compile(r"\(UUID: ?([^)]*)\)?")
 _LINK = re.compile(r"\bLink (\d{1,3}): ?(.*)$")
 _NOTE = re.compile(r"\bNVML: ?(.{4,200})|(Unable to retrieve NVLink.{0,160})", re.IGNORECASE)
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -30,11 +33,9 @@ def blocks(text: str) -> tuple[list[Block], list[str]]:
     found: list[Block] = []
     strange: list[str] = []
     for line in tidy_lines(text):
-        gpu = _GPU.search(line)
-        if gpu:
-            uuid = _UUID.search(gpu[2])
-            name = gpu[2][: uuid.start()] if uuid else gpu[2]
-            found.append(Block(int(gpu[1]), name.strip(" ("), uuid[1].strip() if uuid else ""))
+        block = headline(line)
+        if block is not None:
+            found.append(block)
             continue
         link = _LINK.search(line)
         if link:
@@ -52,9 +53,19 @@ def blocks(text: str) -> tuple[list[Block], list[str]]:
     return found, strange
 
 
-def restarts(links: list[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+def headline(line: str) -> Block | None:
+    """The empty block that a `GPU n: …` line opens; None for any other line."""
+    gpu = _GPU.search(line)
+    if gpu is None:
+        return None
+    uuid = _UUID.search(gpu[2])
+    name = gpu[2][: uuid.start()] if uuid else gpu[2]
+    return Block(int(gpu[1]), name.strip(" ("), uuid[1].strip() if uuid else "")
+
+
+def restarts(links: Sequence[tuple[int, T]]) -> Iterator[list[tuple[int, T]]]:
     """Links of one block, cut where the numbering starts over (a GPU headline is missing there)."""
-    part: list[tuple[int, str]] = []
+    part: list[tuple[int, T]] = []
     seen: set[int] = set()
     for link, value in links:
         if link in seen and link < part[-1][0]:

@@ -14,8 +14,8 @@ import sys
 from tests.bench.results import Part, write
 
 # In the order they run; a part is a module with `main(arguments) -> exit status`.
-PARTS = ("startup", "isolation", "quick_cost", "fanout")
-STRICT = ("fanout",)  # those with peers that may be absent
+PARTS = ("startup", "isolation", "quick_cost", "fanout", "whole")
+STRICT = ("fanout", "whole")  # those with peers that may be absent
 LIMIT_S = 3600
 
 

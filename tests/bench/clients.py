@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.bench import programs
 from tests.bench.cost import children_cpu_s, cpu_s, own_peak_mb
+from tests.bench.sections import Clocks, wrap_everything
 
 # Address -> bytes that came back.
 Sizes = dict[str, int]
@@ -67,6 +68,61 @@ def ndctl(job: dict[str, Any]) -> Run:
                 if answer.outcome.ok:
                     sizes[answer.node.address] = len(answer.results["bench"].stdout)
         return sizes
+
+    return run
+
+
+def ndctl_whole(job: dict[str, Any]) -> Run:
+    """`ndctl validate --level quick` as it is typed: asked, parsed, judged, recorded and shown."""
+    import io
+    from contextlib import redirect_stderr, redirect_stdout
+
+    clocks = Clocks() if job.get("where") else None
+    if clocks is not None:
+        wrap_everything(clocks)
+    from ndctl.checks.registry import catalogue
+    from ndctl.cli import validate  # noqa: F401
+    from ndctl.cli.main import run as typed
+    from ndctl.record.store import Store
+    from ndctl.report import json_text, table  # noqa: F401
+    from ndctl.ssh import engine, visit  # noqa: F401
+    from ndctl.workflow import executors, transport  # noqa: F401
+    from ndctl.workflow import validate as workflow  # noqa: F401
+
+    catalogue()
+    record = Path(job["folder"]) / f"record-{time.monotonic_ns()}.db"
+    arguments = [
+        "validate",
+        job["inventory"],
+        "--level",
+        "quick",
+        "--record",
+        str(record),
+        "--fanout",
+        str(job["fanout"]),
+    ]
+
+    def run() -> Sizes:
+        shown, told = io.StringIO(), io.StringIO()
+        before = cpu_s()
+        with redirect_stdout(shown), redirect_stderr(told):
+            try:
+                typed(arguments)
+            except SystemExit as ended:
+                code = ended.code
+        spent = cpu_s() - before
+        if code != 0:
+            print(told.getvalue()[-2000:], shown.getvalue()[-2000:], file=sys.stderr)
+            return {}
+        if clocks is not None:
+            Path(job["where"]).write_text(json.dumps({"cpu_s": spent, "spent": clocks.spent, "calls": clocks.calls}))
+        return dict.fromkeys(_usable(record), 1)
+
+    def _usable(record: Path) -> list[str]:
+        with Store(record, create=False) as store:
+            kept = store.load("last")
+        record.unlink()
+        return [node.address for rack in kept.racks for node in rack.nodes if node.status.value in ("pass", "warn")]
 
     return run
 
@@ -133,6 +189,7 @@ def _program(name: str, job: dict[str, Any]) -> Run:
 
 CLIENTS: dict[str, Callable[[dict[str, Any]], Run]] = {
     "ndctl": ndctl,
+    "ndctl-whole": ndctl_whole,
     "asyncssh": asyncssh,
     "parallel-ssh": parallel_ssh,
     **{name: partial(_program, name) for name in programs.PROGRAMS},

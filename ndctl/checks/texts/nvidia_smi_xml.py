@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ndctl.checks.texts.base import TextJudge
 from ndctl.checks.texts.gpu_judge import gpu_findings
 from ndctl.parse.nvidia_smi_xml import parse
+
+# Several checks read a node's one listing, and some racks are judged more than once: nothing of a run reads as long.
+read = lru_cache(maxsize=512)(parse)
 
 
 def looks_like(text: str) -> float:
@@ -17,7 +22,7 @@ def looks_like(text: str) -> float:
 JUDGE = TextJudge(
     tool="nvidia-smi-xml",
     title="nvidia-smi -q -x, whole or a part of it",
-    parse=parse,
+    parse=read,
     judge=gpu_findings,
     looks_like=looks_like,
     aliases=("smi-xml", "nvidia-smi-qx", "nvidia-smi-q-x"),
