@@ -37,6 +37,7 @@ def plan_lines(plan: Plan, *, verbose: bool) -> list[str]:
         count = "1 resource" if plan.foreign == 1 else f"{plan.foreign} resources"
         lines.append(f"untouched: {count} in {plan.resource_group} that ndctl does not manage")
     lines += [f"not provable before deploy: {line}" for line in plan.not_provable]
+    lines += [f"pre-flight: {line}; all of it: ndctl preflight {plan.inventory}" for line in plan.preflight]
     return lines
 
 

@@ -17,7 +17,9 @@ from azure.core.exceptions import AzureError, ServiceRequestError, ServiceRespon
 from ndctl.azure.availability import node_availability
 from ndctl.azure.clients import AzureClients
 from ndctl.azure.faults import AzureFault, endpoint_unreachable, fault_from_exception
-from ndctl.azure.resources import list_group
+from ndctl.azure.preflight.base import Ask
+from ndctl.azure.preflight.quota import refusal_of_plan
+from ndctl.azure.resources import GroupContents, list_group
 from ndctl.azure.whatif import ArmDeployment, Change, ChangeKind, from_template, what_if
 from ndctl.model.errors import ExitCode
 from ndctl.model.events import Event, EventSink, ignore_events
@@ -79,6 +81,7 @@ class Plan:
     racks: tuple[Step, ...]
     digests: Mapping[str, str] = field(default_factory=dict)  # inventory, templates, live
     not_provable: tuple[str, ...] = ()
+    preflight: tuple[str, ...] = ()  # what pre-flight would refuse, as far as a plan looks
     foreign: int = 0  # resources in the group that are not the cluster's; never touched
 
     @property
@@ -142,6 +145,7 @@ def make_plan(loaded: Loaded, rendered: Rendered, clients: AzureClients, on_even
             ),
         },
         not_provable=_not_provable(clients, cluster, group.exists, missing),
+        preflight=_quota(loaded, clients, group) if missing else (),
         foreign=len(group.foreign),
     )
 
@@ -235,6 +239,12 @@ def _surplus(rack: LiveRack) -> Step:
     note = "live, but beyond the racks of the inventory; deploy leaves it as it is"
     name, here = rack.scale_set.name, rack.deployed
     return Step(name, rack.scale_set.rack, Act.SURPLUS, expected_vms=0, live_vms=here, notes=(note,))
+
+
+def _quota(loaded: Loaded, clients: AzureClients, group: GroupContents) -> tuple[str, ...]:
+    """What-if asks rack by rack, and for none without a resource group: here quota is held for all at once."""
+    told = refusal_of_plan(Ask(loaded, clients, (), group=lambda: group))
+    return (told,) if told else ()
 
 
 def _not_provable(clients: AzureClients, cluster: str, group_exists: bool, missing_vms: int) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
         "foundation": _step_dict(plan.foundation),
         "racks": [_step_dict(step) for step in plan.racks],
         "not_provable_before_deploy": list(plan.not_provable),
+        "preflight": list(plan.preflight),
         "exit_code": int(plan.exit_code),
     }
 
