@@ -32,6 +32,8 @@ def note(event: Event) -> None:
     """Events as plain lines on stderr: one a rack and step; what happens to single nodes only with -v."""
     from ndctl.report.plain import one_line
 
+    if event.aside and verbosity() == 0:
+        return
     if (event.node or event.type == "rack") and verbosity() == 0 and event.status not in ("failed", "done"):
         return
     if event.node and verbosity() == 0 and event.status == "done":

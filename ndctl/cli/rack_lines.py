@@ -50,6 +50,8 @@ class _RackLines:
     def __call__(self, event: Event) -> None:
         from ndctl.report.plain import one_line
 
+        if event.aside and verbosity() == 0:
+            return
         key = (event.cluster, event.rack)
         with self._lock:
             if event.rack and not event.node:

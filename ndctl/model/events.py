@@ -14,6 +14,7 @@ class Event:
     """Something happened to a cluster, rack or node.
 
     type:   "plan" | "deploy" | "rack" | "collect" | "job" | "judge" | "destroy" | "note"; "rack": where its work is
+    data:   "aside": true where `aside` holds
     status: "started" | "running" | "done" | "failed" | "waiting"
     """
 
@@ -25,6 +26,13 @@ class Event:
     step: str = ""
     message: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
+    error: Mapping[str, Any] = field(default_factory=dict)
+    next_step: str = ""
+
+    @property
+    def aside(self) -> bool:
+        """Whether only somebody who asks for more of the story (-v) wants to see it."""
+        return self.data.get("aside") is True
 
 
 EventSink = Callable[[Event], None]

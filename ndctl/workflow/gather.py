@@ -15,7 +15,7 @@ from ndctl.workflow.gathered import Gathered
 from ndctl.workflow.history import hold_against_past
 from ndctl.workflow.rack_work import RackWork, shared_by_tests
 from ndctl.workflow.recording import Source
-from ndctl.workflow.transport import Transport
+from ndctl.workflow.transport import Transport, remarks_told
 
 if TYPE_CHECKING:
     from ndctl.workflow.validate import Request
@@ -35,7 +35,7 @@ def gather(
     The first Ctrl-C ends it in an orderly way: whoever is being asked may finish for a few seconds, active tests are
     ended and their processes with them; then KeyboardInterrupt is raised. The second raises LeaveNow at once.
     """
-    with closing(source.transport()) as transport:
+    with closing(source.transport()) as transport, remarks_told(transport, one.cluster.name, on_event):
         _gather(one, request, source, on_event, transport, engine)
     hold_against_past(one, source.earlier)
 

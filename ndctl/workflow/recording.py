@@ -27,7 +27,7 @@ from ndctl.record.past import Measured
 from ndctl.record.store import Store
 from ndctl.workflow.client_load import client_trouble
 from ndctl.workflow.resume import Resumed, ResumedWork, this_process
-from ndctl.workflow.transport import Transport
+from ndctl.workflow.transport import Transport, remarks_of
 
 if TYPE_CHECKING:
     from ndctl.model.events import EventSink
@@ -107,6 +107,10 @@ class RecordingTransport:
     @property
     def user(self) -> str:
         return self._inner.user
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return remarks_of(self._inner)
 
     def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]:
         answers = self._inner.ask(requests)

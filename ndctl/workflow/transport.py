@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import Command, NodeAnswer
+from ndctl.model.events import Event, EventSink
 from ndctl.model.places import Cluster, Node
 from ndctl.workflow.host_keys import known_hosts_path
 from ndctl.workflow.jump_hosts import jump_chains
@@ -101,7 +103,39 @@ def ssh_settings(loaded: Loaded, fanout: int) -> SshSettings:
         fanout=fanout,
         user_config=_user_config(),
         learn_hint=_learn_hint(loaded, known_hosts),
+        hop_known_hosts=[Path.home() / ".ssh" / "known_hosts", Path("/etc/ssh/ssh_known_hosts")],
+        pinned=_pinned(loaded),
     )
+
+
+def _pinned(loaded: Loaded) -> set[str]:
+    """What the user's ssh_config must not change: what the inventory says itself, and what a deployment made so."""
+    said = loaded.inventory.ssh.model_fields_set
+    pinned = {name for name in ("user", "port", "known_hosts") if name in said or loaded.inventory.static is None}
+    return pinned | ({"private_keys"} if said & {"private_key", "public_key"} else set())
+
+
+def remarks_of(transport: object) -> tuple[str, ...]:
+    """What of the user's own files it passed over; a transport that reads none has none."""
+    return tuple(getattr(transport, "remarks", ()))
+
+
+@contextmanager
+def remarks_told(transport: object, cluster: str, on_event: EventSink) -> Iterator[None]:
+    """Each remark once, as an event for -v: what is known at the start, and at the end what came up meanwhile."""
+    told: set[str] = set()
+
+    def tell() -> None:
+        for remark in remarks_of(transport):
+            if remark not in told:
+                told.add(remark)
+                on_event(Event("note", "done", cluster=cluster, message=remark, data={"aside": True}))
+
+    tell()
+    try:
+        yield
+    finally:
+        tell()
 
 
 def _user_config() -> Path | None:
