@@ -11,11 +11,11 @@ Sources: draft-ietf-sshm-ssh-agent, OpenSSH's PROTOCOL.agent (session-bind) and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import paramiko
 
-from ndctl.ssh.keys import Identity
+from ndctl.ssh.keys import Identity, SharedAgentKey
 
 _REQUEST_IDENTITIES = 11
 _IDENTITIES_ANSWER = 12
@@ -29,7 +29,7 @@ _USERAUTH_REQUEST = 50
 _SESSION_BIND = b"session-bind@openssh.com"
 _PLAIN, _HOSTBOUND = b"publickey", b"publickey-hostbound-v00@openssh.com"
 _RSA_FLAGS = {4: "rsa-sha2-512", 2: "rsa-sha2-256"}
-_LONGEST = 65_536
+LONGEST = 65_536
 
 
 class Malformed(Exception):
@@ -37,11 +37,16 @@ class Malformed(Exception):
 
 
 class LoginAgent:
-    """What one pass may be signed for. allowed: host key blob -> users who may log in there."""
+    """What one pass may be signed for.
+
+    allowed: host key blob -> users who may log in there
+    quick:   a signature takes no time worth a thread; a key of the user's own agent may ask a person first
+    """
 
     def __init__(self, identity: Identity, allowed: Mapping[bytes, frozenset[str]], most_signatures: int) -> None:
         certificate = identity.key.public_blob
         self.blob: bytes = certificate.key_blob if certificate is not None else identity.key.asbytes()
+        self.quick = not isinstance(identity.key, SharedAgentKey)
         self._key = identity.key
         self._allowed = allowed
         self._left = most_signatures
@@ -84,7 +89,7 @@ class AgentConnection:
         answers = bytearray()
         while len(self._buffer) >= 4:
             size = int.from_bytes(self._buffer[:4], "big")
-            if not 0 < size <= _LONGEST:
+            if not 0 < size <= LONGEST:
                 raise Malformed
             if len(self._buffer) < 4 + size:
                 break
@@ -143,29 +148,6 @@ def login_user(data: bytes, session: bytes, host_key: bytes, key: bytes) -> str 
         and whole
     )
     return user.decode("utf-8", "replace") if fits else None
-
-
-def serve(channel: paramiko.Channel, agent: LoginAgent, idle_s: float) -> None:
-    """Answer on one forwarded connection until its other side closes it; run in a thread of its own."""
-    connection = AgentConnection(agent)
-    channel.settimeout(idle_s)
-    try:
-        while data := channel.recv(_LONGEST):
-            if answer := connection.feed(data):
-                channel.sendall(answer)
-    except (Malformed, OSError, EOFError, paramiko.SSHException):
-        pass  # a head that asks nonsense, or is gone: its ssh then has no key, and says so
-    finally:
-        channel.close()
-
-
-def server_of(agent: LoginAgent, idle_s: float) -> Callable[[paramiko.Channel], None]:
-    """What paramiko calls for each connection the head makes to the agent."""
-
-    def accept(channel: paramiko.Channel) -> None:
-        threading.Thread(target=serve, args=(channel, agent, idle_s), name="ndctl-agent", daemon=True).start()
-
-    return accept
 
 
 def _signed_by(host_key: bytes, session: bytes, signature: bytes) -> bool:

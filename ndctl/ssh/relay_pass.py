@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import paramiko
@@ -15,10 +17,11 @@ from ndctl.ssh import connection
 from ndctl.ssh.connection import Fault, Session, Target
 from ndctl.ssh.deadlines import Watch
 from ndctl.ssh.known_hosts import HostKey, host_name
-from ndctl.ssh.relay_agent import LoginAgent, server_of
+from ndctl.ssh.relay_agent import LoginAgent
 from ndctl.ssh.relay_faults import TOO_MUCH, logged_in, ssh_fault
 from ndctl.ssh.relay_frames import Frame, FrameKind, FrameReader
 from ndctl.ssh.relay_keys import ADMIT_S, ADMITTED
+from ndctl.ssh.relay_links import Inflow, serve_agent
 from ndctl.ssh.relay_script import (
     NO_AGENT,
     NO_KEY,
@@ -35,7 +38,6 @@ from ndctl.ssh.script import new_nonce
 from ndctl.ssh.stream import StreamReader
 from ndctl.ssh.visit import INTERRUPTED, SCRIPT_OVERHEAD_S, interrupted, outcome_of_script, time_of, with_only_result
 
-_READ_BYTES = 131_072
 _HEAD = 0
 _REFUSALS = {
     NO_AGENT: "its sshd forbids agent forwarding",
@@ -123,6 +125,10 @@ class Pass:
         self._halted = False
         self._last = 0.0
         self._ended = Ended()
+        self._turn = threading.Lock()
+        self._over = threading.Event()
+        self._closed = False
+        self._error: Exception | None = None
 
     @property
     def peers(self) -> list[Peer]:
@@ -163,6 +169,10 @@ class Pass:
             self._channel = None
             if sock is not None:
                 connection.close(session, sock)
+            with self._turn:
+                self._closed = True
+        if self._error is not None:
+            raise self._error
         if not (self._ended.done or self._ended.fault or self._ended.refused):
             self._head_is_lost(frames, watch)
         for peer in self._peers:
@@ -233,28 +243,38 @@ class Pass:
             self._ended.refused = f"it opens no session ({connection.why(error)})"
             return
         channel.set_combine_stderr(True)
+        inflow: Any = Inflow(channel, lambda data: self._hear(frames, watch, data), self._over.set)
+        channel.in_buffer = inflow
         if agent is not None:
-            channel.request_forward_agent(server_of(agent, self._login_s(self._peers[-1])))
+            serve_agent(session, agent)
+            channel.request_forward_agent(lambda unused: None)
         channel.exec_command(relay_line(frames.nonce, text))
         watch.set("script", clock() + SCRIPT_OVERHEAD_S + self._terms.grace_s + target.channel_s)
         self._last = clock() + max(map(self._outer_s, self._peers)) + SLOW_S * len(self._peers) + 60
+        for peer in self._peers:
+            peer.watch.on_expiry(partial(self._say, f"kill {peer.number}"))
         channel.sendall(text)
         self._channel = channel
         if self._halted:
             self._say("halt")
-        for peer in self._peers:
-            peer.watch.on_expiry(lambda number=peer.number: self._say(f"kill {number}"))
-        while not (self._ended.done or self._ended.refused):
-            data = channel.recv(_READ_BYTES)
-            if not data:
+        self._over.wait()
+
+    def _hear(self, frames: FrameReader, watch: Watch, data: bytes) -> None:
+        """What the head sent; called in the transport's thread, which no fault of ours may end."""
+        with self._turn:
+            if self._closed:
                 return
-            for frame in frames.feed(data):
-                self._take(frame)
+            try:
+                for frame in frames.feed(data):
+                    self._take(frame)
+                self._conclude_overdue()
+            except Exception as error:
+                self._error = error
             if frames.garbled:
                 self._ended.lost = frames.garbled
-                return
-            self._conclude_overdue()
-            if frames.begun:
+            if frames.garbled or self._ended.done or self._ended.refused or self._error is not None:
+                self._over.set()
+            elif frames.begun:
                 watch.set("relay", self._patience())
 
     def _patience(self) -> float:

@@ -126,21 +126,27 @@ fill() {
   for r in $running; do eval "b=\$began_$r"; [ $((now - b)) -ge @SLOW@ ] || fresh=$((fresh + 1)); done
   while [ -n "$queue" ] && [ "$fresh" -lt @SLOTS@ ]; do start; fresh=$((fresh + 1)); done
 }
-fill
-while [ -n "$running$queue" ]; do
-  read -r what who code <&3 || exit 1
-  case $what in
-  end) finish "$who" "$code"; fill ;;
+take() {
+  case $1 in
+  start) fill ;;
+  end) finish "$2" "$3"; fill ;;
   tick)
     for r in $running; do push "$r"; done
     beat=$((beat + 1))
     [ $((beat % @BEAT@)) -ne 0 ] || printf '%s tick\n' "$n"
     fill
     ;;
-  kill) case " $running " in *" $who "*) eval "kill \$pid_$who" ;; esac ;;
+  kill) case " $running " in *" $2 "*) eval "kill \$pid_$2" ;; esac ;;
   halt) queue= ;;
   gone) exit 1 ;;
   esac
+}
+# What one event has to say leaves in one piece: every piece is a packet, and costs the client as much as a long one.
+tell() { take "$@" >"$d/out"; [ ! -s "$d/out" ] || cat "$d/out"; }
+tell start
+while [ -n "$running$queue" ]; do
+  read -r what who code <&3 || exit 1
+  tell "$what" "$who" "$code"
 done
 over=1
 @LAST@
