@@ -138,14 +138,26 @@ def _split(path: str) -> tuple[str, str]:
     head, found, tail = path.rpartition("/providers/")
     parts = [part for part in tail.split("/") if part]
     if not found or not parts:
-        names = [part for part in path.split("/") if part]
-        return ("Microsoft.Resources/resourceGroups" if len(names) > 2 else "Microsoft.Resources/subscriptions"), ""
+        return _of_resource_manager([part for part in path.split("/") if part]), ""
     if len(parts) == 1:
         return "Microsoft.Resources/providers", ""
     if parts[1].casefold() == "locations":
         return f"{parts[0]}/locations", ""
     resource = f"{head}/providers/{'/'.join(parts[: 1 + (len(parts) - 1) // 2 * 2])}".casefold()
     return "/".join([parts[0], *parts[1::2]]), resource if len(parts) > 2 else ""
+
+
+def _of_resource_manager(parts: list[str]) -> str:
+    """The type asked about by a path without a provider: subscriptions/S/resourcegroups/G/deployments/D/operations."""
+    low = [part.casefold() for part in parts]
+    if "operationresults" in low:
+        return "Microsoft.Resources/operationResults"
+    below = low[4] if len(low) > 4 else ""
+    if below == "deployments":
+        return "Microsoft.Resources/deployments/operations"
+    if below == "resources":
+        return "Microsoft.Resources/resources"
+    return "Microsoft.Resources/resourceGroups" if len(low) > 2 else "Microsoft.Resources/subscriptions"
 
 
 def _scale_set(resource: str) -> str:
