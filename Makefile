@@ -7,7 +7,7 @@ JOBS ?= 2
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fuzz bench golden wheel clean
+.PHONY: help setup demo test lint fuzz bench scale golden wheel clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -34,6 +34,9 @@ lint: setup ## style, types and who may import whom
 
 fuzz: setup ## damaged texts of every tool for a minute: no crash, no false pass
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+scale: setup ## 64 racks deployed, one more, one lost and brought back, all destroyed, on the embedded region
+	$(BIN)/python -m tests.bench.scale
 
 bench: setup ## measure fan-out, rendering and start-up against peers
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]' || echo "without some peers: see tests/bench/README.md" >&2
