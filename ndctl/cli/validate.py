@@ -24,6 +24,10 @@ class EngineName(StrEnum):
     DASK = "dask"
 
 
+class RelayBy(StrEnum):
+    RACK = "rack"
+
+
 class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
@@ -106,6 +110,16 @@ def validate(
             "--scheduler", metavar="URL", help="Dask scheduler, e.g. tls://10.0.0.4:8786.", show_default=False
         ),
     ] = None,
+    relay: Annotated[
+        RelayBy | None,
+        typer.Option(
+            "--relay",
+            help="Collect through one node of each rack, its head, which asks the others by ssh: for large fleets. Your "
+            "key stays here. For the time of the run the head has a directory on tmpfs; above quick level it also has a "
+            "key of its own there, which the rack's other nodes accept by one marked line in authorized_keys.",
+            show_default=False,
+        ),
+    ] = None,
     replay: Annotated[
         str | None,
         typer.Option(
@@ -150,7 +164,15 @@ def validate(
         max_nodes_under_test=max_nodes_under_test,
         budget_s=parse_budget(budget) if budget is not None else None,
         resume=resume,
+        relay=relay is not None,
     )
+    if relay is not None and engine is EngineName.DASK:
+        raise NdctlError(
+            "validate.usage",
+            "--relay and --engine dask: one or the other",
+            hint="--relay spares this machine, --engine dask spreads the racks over several",
+            exit_code=ExitCode.USAGE,
+        )
     with open_engine(engine, scheduler) as where, rack_lines() as sink:
         run = validate_inventories(request, on_event=sink, engine=where)
     _print(run, output)

@@ -86,9 +86,14 @@ class RelayEngine:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What was passed over of ssh_config and known_hosts, and what could not be relayed or removed."""
+        """Lines of ssh_config and known_hosts that were passed over, for -v."""
+        return self._routes.remarks
+
+    @property
+    def relay_remarks(self) -> tuple[str, ...]:
+        """What could not be relayed, or not be removed, and why; told as events too."""
         with self._lock:
-            return (*self._routes.remarks, *self._remarks)
+            return tuple(self._remarks)
 
     def ask(self, requests: Mapping[Node, Sequence[Command]]) -> dict[Node, NodeAnswer]:
         """Ask all nodes directly, side by side; every node has an answer, in the order given; see `Engine.ask`."""

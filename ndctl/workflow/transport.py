@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import Command, NodeAnswer
-from ndctl.model.events import Event, EventSink
+from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.places import Cluster, Node
 from ndctl.workflow.host_keys import known_hosts_path
 from ndctl.workflow.jump_hosts import jump_chains
 
 if TYPE_CHECKING:
+    from ndctl.ssh.engine import Engine
+    from ndctl.ssh.relay import RelayEngine
     from ndctl.ssh.settings import SshSettings
 
 
@@ -38,15 +41,15 @@ class Transport(Protocol):
 
 
 class SshTransport:
-    """The real one, over `ssh.engine.Engine`."""
+    """The real one, over `ssh.engine.Engine`, or over a runner that is given."""
 
-    def __init__(self, settings: SshSettings) -> None:
+    def __init__(self, settings: SshSettings, engine: Engine | RelayEngine | None = None) -> None:
         from ndctl.ssh.engine import Engine
         from ndctl.ssh.known_hosts import KnownHosts
 
         self.settings = settings
         self._known = KnownHosts.load(settings.known_hosts)
-        self._engine = Engine(settings)
+        self._engine = engine or Engine(settings)
 
     @property
     def user(self) -> str:
@@ -153,3 +156,23 @@ def _learn_hint(loaded: Loaded, known_hosts: Path) -> str:
 
 def open_transport(loaded: Loaded, cluster: Cluster, fanout: int) -> Transport:
     return SshTransport(ssh_settings(loaded, fanout))
+
+
+def open_relay(
+    loaded: Loaded, cluster: Cluster, fanout: int, *, single: bool, on_event: EventSink = ignore_events
+) -> Transport:
+    """A transport that collects through one node of each rack. single: it will hardly be asked more than once."""
+    from ndctl.ssh.relay import RelayEngine
+
+    settings = ssh_settings(loaded, fanout)
+    return SshTransport(settings, RelayEngine(settings, single=single, events=_notes_of(cluster, on_event)))
+
+
+def _notes_of(cluster: Cluster, on_event: EventSink) -> EventSink:
+    """What the relay has to say of a rack; of its nodes the workflow tells itself."""
+
+    def tell(event: Event) -> None:
+        if event.type == "note":
+            on_event(replace(event, cluster=cluster.name))
+
+    return tell

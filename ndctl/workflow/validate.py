@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from ndctl.workflow.node_groups import LastRun
 from ndctl.workflow.recording import Recorder
 from ndctl.workflow.resume import resumable
 from ndctl.workflow.select import EVERYTHING, Selection, nothing_selected, select
-from ndctl.workflow.transport import Transport, open_transport
+from ndctl.workflow.transport import Transport, open_relay, open_transport
 
 _HERE = LocalEngine()
 
@@ -46,6 +47,7 @@ class Request:
     max_nodes_under_test: how many nodes of the whole run may be under active test at one time; None: no limit
     budget_s:             seconds for each rack's active tests, which are then ordered by what they found before
     resume:               go on with the newest run of these inventories that was cut off
+    relay:                collect through one node of each rack
     """
 
     paths: tuple[Path, ...]
@@ -59,6 +61,7 @@ class Request:
     max_nodes_under_test: int | None = None
     budget_s: float | None = None
     resume: bool = False
+    relay: bool = False
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -70,6 +73,7 @@ class Request:
             "max_nodes_under_test": self.max_nodes_under_test,
             "budget_s": self.budget_s,
             "selection": self.selection.as_json,
+            **({"relay": "rack"} if self.relay else {}),
         }
 
 
@@ -90,6 +94,8 @@ def validate_inventories(
     started = now()
     inventories = load_many(request.paths)
     refuse_wrongly_disabled(inventories)
+    if request.relay:
+        open_transport = partial(open_relay, single=request.level is Level.QUICK, on_event=on_event)
     for loaded in inventories:
         for entry in switched_off(loaded, started.astimezone(UTC).date()):
             if not entry.in_force:
