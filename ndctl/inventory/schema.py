@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from ndctl.inventory.drift import Drift
 from ndctl.inventory.reach import Cloud, CustomCloud, Network, Ssh, Strict
 from ndctl.profiles.placed_errors import problem
 
@@ -108,10 +109,13 @@ class Inventory(Strict):
     network: Network | None = None
     ssh: Ssh = Ssh()
     placement: Placement = Placement()
-    protect: bool = Field(False, description="true: destroy always refuses")
+    protect: bool = Field(
+        False, description="true: destroy always refuses, and so do repairs that take a disk (reimage, redeploy, replace)"
+    )
     tags: dict[str, str] = Field(default_factory=dict)
     nccl_env: dict[str, str] = Field(default_factory=dict, description="overrides of the profile's NCCL recipe")
     disabled_checks: tuple[DisabledCheck, ...] = ()
+    drift: Drift = Drift()
     static: tuple[StaticRack, ...] | None = Field(None, min_length=1, description="racks that are not on Azure")
 
     @field_validator("image")

@@ -15,6 +15,7 @@ from typing import Any
 from ndctl.render.compare import ABSENT, differences
 from ndctl.render.effects import Effect, meaning_of
 from ndctl.render.rendered import Deployment, Rendered, json_text
+from ndctl.render.resources import body_of, resources_of, title_of
 
 _CONTEXT = 3
 
@@ -69,7 +70,7 @@ def render_diff(before: Rendered, after: Rendered, old_label: str) -> RenderDiff
 def _part(stem: str, old: Deployment | None, new: Deployment | None, label: str) -> Part | None:
     if old is None or new is None:
         kind, only = ("added", new) if old is None else ("removed", old)
-        resources = [f"{'+' if new else '-'} {_title(one)}" for one in _resources(only).values()] if only else []
+        resources = [f"{'+' if new else '-'} {title_of(one)}" for one in resources_of(only).values()] if only else []
         return Part((stem,), kind, tuple(resources))
     before, after = _readable(old), _readable(new)
     lines = _unified(json_text(before), json_text(after), f"{stem}.json", label)
@@ -81,47 +82,20 @@ def _part(stem: str, old: Deployment | None, new: Deployment | None, label: str)
 
 def _consequences(old: Deployment, new: Deployment) -> Iterator[Consequence]:
     """Values of parameters are put in their places, so that a new SSH key is seen in what it changes."""
-    before, after = _resources(old), _resources(new)
+    before, after = resources_of(old), resources_of(new)
     for key in dict.fromkeys((*after, *before)):
         was, now = before.get(key), after.get(key)
-        title = _title(now or was or {})
+        title = title_of(now or was or {})
         if was is None:
             yield Consequence(title, "", Effect.IN_PLACE, "a new resource")
         elif now is None:
             note = "ndctl deploy leaves it in Azure: what is no longer in a template is not deleted"
             yield Consequence(title, "", Effect.UNKNOWN, note)
         else:
-            for one in differences(_body(was), _body(now)):
+            for one in differences(body_of(was), body_of(now)):
                 absent = [None if value is ABSENT else value for value in (one.before, one.after)]
                 told = meaning_of(str(now["type"]), one.path, *absent)
                 yield Consequence(title, one.path, told.effect, told.note)
-
-
-def _resources(deployment: Deployment | None) -> dict[str, dict[str, Any]]:
-    """By type and name in small letters, with parameters put in."""
-    if deployment is None:
-        return {}
-    values = {f"[parameters('{name}')]": entry.get("value") for name, entry in deployment.parameters.items()}
-    listed = deployment.template.get("resources", [])
-    filled = (_filled(one, values) for one in (listed.values() if isinstance(listed, Mapping) else listed))
-    return {f"{one['type']}/{one['name']}".casefold(): one for one in filled}
-
-
-def _filled(value: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(value, str):
-        return values.get(value, value)
-    if isinstance(value, Mapping):
-        return {key: _filled(item, values) for key, item in value.items()}
-    return [_filled(item, values) for item in value] if isinstance(value, list) else value
-
-
-def _body(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a resource is its state: not the order of a deployment, nor the form it is sent in."""
-    return {key: value for key, value in resource.items() if key not in ("apiVersion", "dependsOn", "type", "name")}
-
-
-def _title(resource: Mapping[str, Any]) -> str:
-    return f"{str(resource.get('type', '')).rpartition('/')[2]}/{resource.get('name', '')}"
 
 
 def _readable(deployment: Deployment) -> Any:
