@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import paramiko
-from paramiko.common import MSG_CHANNEL_CLOSE
+from paramiko.common import MSG_CHANNEL_CLOSE, cMSG_GLOBAL_REQUEST
 
 from ndctl.model.answers import OutcomeKind
 from ndctl.ssh.deadlines import Watch
@@ -63,6 +63,7 @@ class Session(paramiko.Transport):
         self.accepted: Identity | None = None  # what the server let us in with
         self.farewell = ""  # the server's own words when it ended the connection
         self._offer = b""
+        self._asking = threading.Lock()
         self._opening = threading.local()
         self._refusals: dict[int, tuple[int, str]] = {}
 
@@ -79,6 +80,25 @@ class Session(paramiko.Transport):
             if refusal is not None:
                 raise ChannelRefused(*refusal) from error
             raise
+
+    def is_answering(self, within_s: float) -> bool:
+        """Whether the server still answers a request that asks for nothing. One that does not is given up: cut."""
+        with self._asking:
+            if not self.is_active():
+                return False
+            question = paramiko.Message()
+            question.add_byte(cMSG_GLOBAL_REQUEST)
+            question.add_string("keepalive@openssh.com")
+            question.add_boolean(True)
+            self.completion_event = answered = threading.Event()
+            try:
+                self._send_user_message(question)
+            except (paramiko.SSHException, OSError, EOFError):
+                return False
+            if answered.wait(within_s) and self.is_active():
+                return True
+            cut_socket(self.sock)
+            return False
 
     def _log(self, level: int, msg: str, *args: object) -> None:
         """Nobody reads paramiko's log; what goes wrong is told by Faults."""

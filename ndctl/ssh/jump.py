@@ -23,6 +23,8 @@ from ndctl.ssh.tunnel import tunnel
 
 # After a chain has failed, other nodes are not sent into the same time-out again for this long.
 _DOWN_S = 20.0
+# A jump host that does not answer a question about nothing within this is taken for dead.
+_SIGN_OF_LIFE_S = 5.0
 _ADMINISTRATIVELY_PROHIBITED = 1
 _CONNECT_FAILED = 2
 
@@ -91,7 +93,13 @@ class Chain:
         except BaseException:
             self._leave(line)
             raise
-        return tunnel(channel, lambda: self._leave(line))
+        hop = str(self.hops[-1])
+
+        def lost(ask: bool) -> str:
+            holds = session.is_answering(_SIGN_OF_LIFE_S) if ask else session.is_active()
+            return "" if holds else hop
+
+        return tunnel(channel, lambda: self._leave(line), lost)
 
     def close(self) -> None:
         for line in self._lines:
@@ -140,7 +148,7 @@ def open_through(
     except ChannelRefused as error:
         raise _refused_by_hop(error, hop, target) from error
     except (paramiko.SSHException, EOFError, OSError) as error:
-        if session.is_active():
+        if session.is_answering(_SIGN_OF_LIFE_S):
             raise Fault(
                 OutcomeKind.UNREACHABLE, f"{target} did not answer within {target.connect_s:g} s (through {hop})"
             ) from error

@@ -37,12 +37,19 @@ def prepare(channel: paramiko.Channel) -> paramiko.Channel:
 
 
 class Tunnel:
-    """What a Transport needs of a socket, over a prepared channel. `on_close` is called once."""
+    """What a Transport needs of a socket, over a prepared channel. `on_close` is called once.
 
-    def __init__(self, channel: paramiko.Channel, on_close: Callable[[], None]) -> None:
+    lost: the jump host's name when its connection, and this with it, is gone; else "". Given True, it is asked for a
+          sign of life first.
+    """
+
+    def __init__(
+        self, channel: paramiko.Channel, on_close: Callable[[], None], lost: Callable[[bool], str] = lambda asked: ""
+    ) -> None:
         self._channel = channel
         self._turn: threading.Lock = getattr(channel, _TURN)
         self._on_close: Callable[[], None] | None = on_close
+        self.lost = lost
         self.recv = channel.recv
         self.settimeout = channel.settimeout
         self.getpeername = channel.getpeername
@@ -70,6 +77,18 @@ class Tunnel:
             told()
 
 
-def tunnel(channel: paramiko.Channel, on_close: Callable[[], None] = lambda: None) -> Any:
+def tunnel(
+    channel: paramiko.Channel,
+    on_close: Callable[[], None] = lambda: None,
+    lost: Callable[[bool], str] = lambda asked: "",
+) -> Any:
     """A Tunnel, typed as the socket it stands in for."""
-    return Tunnel(channel, on_close)
+    return Tunnel(channel, on_close, lost)
+
+
+def jump_host_lost(sock: Any, *, ask: bool) -> str:
+    """The jump host whose connection broke under this socket; "" for any other socket, and while it holds.
+
+    ask: for a sign of life, since a host that crashed says no farewell; takes some seconds when there is none
+    """
+    return sock.lost(ask) if isinstance(sock, Tunnel) else ""

@@ -11,15 +11,20 @@ import paramiko
 from ndctl.model.answers import Command, CommandResult, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.places import Node
 from ndctl.ssh import connection
-from ndctl.ssh.connection import Fault, Session, Target
+from ndctl.ssh.connection import Session
 from ndctl.ssh.deadlines import Watch
 from ndctl.ssh.script import KILL_AFTER_S, exec_line, new_nonce
 from ndctl.ssh.stream import StreamReader
+from ndctl.ssh.target import Fault, Target
+from ndctl.ssh.tunnel import jump_host_lost
 
 INTERRUPTED = "interrupted"
+NODE_DEADLINE = "the time for one node"
 # The script's own start and end: probing `timeout`, making and removing its directory.
 SCRIPT_OVERHEAD_S = 5.0
 _READ_BYTES = 65_536
+
+_BROKEN = (OutcomeKind.CONNECTION_LOST, OutcomeKind.UNREACHABLE, OutcomeKind.TIMED_OUT)
 
 Dial = Callable[[Target, Watch], Any]
 
@@ -57,8 +62,13 @@ def visit(
         outcome = Outcome(kind, f"{target}: {connection.why(error)}")
         passing = session is None
     finally:
+        jump_host = jump_host_lost(sock, ask=watch.expired not in ("", INTERRUPTED))
         if sock is not None:
             connection.close(session, sock)
+    if jump_host and outcome.kind in _BROKEN:
+        kind = OutcomeKind.CONNECTION_LOST if session is not None else OutcomeKind.UNREACHABLE
+        outcome = Outcome(kind, f"the connection to jump host {jump_host} broke; {outcome.detail}")
+        passing = session is None  # else the commands may have begun
     if watch.expired == INTERRUPTED:
         outcome, passing = interrupted(reader), False
     watch.close()
@@ -78,7 +88,11 @@ def _run_script(
 ) -> int | None:
     """Run the script and feed the reader until its end; the exit status if the session ended before that."""
     line, stdin = exec_line(reader.commands, reader.nonce)
-    watch.set("session", min(last, clock() + target.channel_s))
+
+    def wait_until(phase: str, at: float) -> None:
+        watch.set(*((phase, at) if at < last else (NODE_DEADLINE, last)))
+
+    wait_until("session", clock() + target.channel_s)
     try:
         channel = session.open_session(timeout=target.channel_s + 1)
         # The script sends all its answers by stdout; what start-up files say on stderr is noise in the same stream,
@@ -97,7 +111,7 @@ def _run_script(
         channel.sendall(stdin)
         channel.shutdown_write()
     awaited: Command | None = None
-    watch.set("script", min(last, clock() + SCRIPT_OVERHEAD_S + grace_s + target.channel_s))
+    wait_until("script", clock() + SCRIPT_OVERHEAD_S + grace_s + target.channel_s)
     while not reader.done:
         data = channel.recv(_READ_BYTES)
         if not data:
@@ -108,7 +122,7 @@ def _run_script(
             # One command at a time has the right to keep us waiting; a slow drip of bytes wins no more time.
             awaited = current
             allowed = time_of(current) + grace_s if current is not None else grace_s
-            watch.set("script", min(last, clock() + allowed))
+            wait_until("script", clock() + allowed)
     if reader.done or watch.expired:
         return None
     reader.end_of_stream()
@@ -133,6 +147,12 @@ def outcome_of_script(reader: StreamReader, exit_code: int | None, watch: Watch,
     during = f" during {reader.current.id}" if reader.current is not None else ""
     if reader.garbled:
         return Outcome(OutcomeKind.CONNECTION_LOST, f"{reader.garbled}; {answered}")
+    if watch.expired == NODE_DEADLINE:
+        return Outcome(
+            OutcomeKind.TIMED_OUT,
+            f"{node.name} used up the time for one node{during}; {answered}",
+            "it is slow in everything: look at its load and its disks, or ask it less at once",
+        )
     if watch.expired:
         return Outcome(
             OutcomeKind.TIMED_OUT,
