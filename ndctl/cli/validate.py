@@ -114,8 +114,8 @@ def validate(
         RelayBy | None,
         typer.Option(
             "--relay",
-            help="Collect through one node of each rack, its head, which asks the others by ssh: for large fleets. Your "
-            "key stays here. For the time of the run the head has a directory on tmpfs; above quick level it also has a "
+            help="Collect through one node of each rack, its head, which asks the others by ssh: for large fleets. "
+            "Your key stays here. For the time of the run the head has a directory on tmpfs; above quick level also a "
             "key of its own there, which the rack's other nodes accept by one marked line in authorized_keys.",
             show_default=False,
         ),

@@ -148,7 +148,7 @@ class NodeServer:
                 host_based_auth=False,
                 gss_host=None,
                 allow_pty=True,
-                agent_forwarding=False,
+                agent_forwarding=True,
                 x11_forwarding=False,
                 login_timeout=_LOGIN_S,
                 server_version="OpenSSH_9.6p1-ndctl-sim",
@@ -164,7 +164,10 @@ class NodeServer:
             return
         peer = process.get_extra_info("peername")
         connection = f"{peer[0]} {peer[1]} {address} {self.port}"
-        child = await shell.start(self.trees, vm, process.command, {"SSH_CONNECTION": connection})
+        extra = {"SSH_CONNECTION": connection}
+        if agent := process.channel.get_agent_path():
+            extra["SSH_AUTH_SOCK"] = agent
+        child = await shell.start(self.trees, vm, process.command, extra)
         try:
             await _wire(process, child)
         finally:
