@@ -9,10 +9,15 @@ from ndctl.sim.arm.store import Record
 
 
 def headers(region: Region, request: Request, operation: Record, *, namespace: str, asynchronous: bool = True) -> Body:
-    """Azure-AsyncOperation and Location, or Location alone."""
+    """Azure-AsyncOperation and Location, or Location alone.
+
+    Compute has one path for both and tells them apart by `monitor=true`, as its official examples show; others two.
+    """
     base = f"{region.settings.endpoint}/subscriptions/{request.parts[1]}/providers/{namespace}/locations/region"
     tail = f"{operation['id']}?api-version={request.version}"
-    found = {"Location": f"{base}/operationResults/{tail}", "Retry-After": str(region.settings.retry_after)}
+    compute = namespace.lower() == "microsoft.compute"
+    location = f"{base}/operations/{tail}&monitor=true" if compute else f"{base}/operationResults/{tail}"
+    found = {"Location": location, "Retry-After": str(region.settings.retry_after)}
     if asynchronous:
         found["Azure-AsyncOperation"] = f"{base}/operations/{tail}"
     return found
@@ -46,7 +51,8 @@ def result(region: Region, request: Request, operation_id: str) -> Answer:
     """What Location answers: 202 while it goes on, then the result."""
     operation = _need(region, operation_id)
     if operation["status"] == "InProgress":
-        url = f"{region.settings.endpoint}{request.path}?api-version={request.version}"
+        monitor = "&monitor=true" if request.query.get("monitor") else ""
+        url = f"{region.settings.endpoint}{request.path}?api-version={request.version}{monitor}"
         return Answer(202, None, {"Location": url, "Retry-After": str(region.settings.retry_after)})
     if operation.get("error"):
         return Answer(409, {"error": operation["error"]})

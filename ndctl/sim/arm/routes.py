@@ -55,7 +55,7 @@ class Routes:
 
     def _operation(self, request: Request) -> Answer | None:
         kind, operation_id = request.lower[-2:]
-        if kind == "operationresults":
+        if kind == "operationresults" or (kind == "operations" and request.query.get("monitor", "").lower() == "true"):
             return lro.result(self._region, request, operation_id)
         if kind == "operationstatuses":
             return lro.status(self._region, operation_id, running="Running")
