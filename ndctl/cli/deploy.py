@@ -42,6 +42,7 @@ def deploy(
     from dataclasses import replace
 
     from ndctl.cli.consent import ask
+    from ndctl.cli.interrupts import Interrupts
     from ndctl.cli.output import emit, say, verbosity
     from ndctl.cli.plan_text import plan_lines
     from ndctl.cli.progress import progress
@@ -71,7 +72,9 @@ def deploy(
             say("\n".join(plan_lines(made, verbose=verbosity() > 0)))
             if made.has_changes:
                 ask(f"Deploy this to {name}?", "yes", yes=yes)
-        with progress() as sink:
+        interrupts = Interrupts(say)
+        meaning = f"Azure goes on with what was sent (run {held.run}); go on with: ndctl deploy {inventory}"
+        with progress() as sink, interrupts.first(held.lock.stop.set, meaning):
             result = deploy_plan(
                 loaded,
                 rendered,
@@ -82,6 +85,7 @@ def deploy(
                 rack_deadline_s=deadline_s,
                 on_group=held.lock.acquire,
             )
+        result = replace(result, interrupted=result.interrupted or interrupts.happened)
         held.line.ended(result.summary, result.exit_code, digest=made.digest, racks=result.fates)
         result = replace(result, run=held.run, calls=clients.tally.calls(), lost_lock_to=held.lock.lost_to)
     say(result.calls.line())

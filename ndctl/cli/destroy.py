@@ -36,6 +36,7 @@ def destroy(
     from dataclasses import replace
 
     from ndctl.cli.consent import ask
+    from ndctl.cli.interrupts import Interrupts
     from ndctl.cli.output import emit, say
     from ndctl.cli.progress import progress
     from ndctl.inventory.loader import load
@@ -52,8 +53,11 @@ def destroy(
         say("\n".join(plan_lines(plan)))
         if not plan.nothing_to_do:
             ask(f"Delete these {len(plan.resources)} resources of {name}?", name, yes=yes)
-        with progress() as sink:
+        interrupts = Interrupts(say)
+        meaning = f"Azure goes on with what was sent (run {held.run}); go on with: ndctl destroy {inventory}"
+        with progress() as sink, interrupts.first(held.lock.stop.set, meaning):
             result = destroy_plan(plan, held.clients, on_event=sink, stop=held.lock.stop)
+        result = replace(result, interrupted=result.interrupted or interrupts.happened)
         held.line.ended(result.summary, result.exit_code)
         result = replace(result, run=held.run, calls=held.clients.tally.calls(), lost_lock_to=held.lock.lost_to)
     say(result.calls.line())

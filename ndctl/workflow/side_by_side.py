@@ -37,7 +37,8 @@ def side_by_side(
 ) -> SideBySide[Result]:
     """Run `work` on every item, at most `workers` at once. The first exception of `work` stops all and is raised.
 
-    On KeyboardInterrupt: `stop` is set, nothing new starts, running work has `grace_s` to end.
+    On KeyboardInterrupt: `stop` is set, nothing new starts, running work has `grace_s` to end. Once `stop` is set, a
+    KeyboardInterrupt is raised at once.
     """
     todo: queue.SimpleQueue[int] = queue.SimpleQueue()
     done: queue.SimpleQueue[tuple[int, Result | None, BaseException | None]] = queue.SimpleQueue()
@@ -71,7 +72,7 @@ def side_by_side(
                 deadline = monotonic() + grace_s
             continue
         except KeyboardInterrupt:
-            if outcome.interrupted:
+            if outcome.interrupted or stop.is_set():
                 raise
             outcome.interrupted = True
             stop.set()
