@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ndctl.azure.clients import AzureClients
     from ndctl.inventory.loader import Loaded
 
-__all__ = ["NODES_SCHEMA", "discover", "learn_host_keys", "nodes_dict"]
+__all__ = ["NODES_SCHEMA", "discover", "keep_place", "learn_host_keys", "nodes_dict"]
 
 NODES_SCHEMA = "ndctl.nodes/1"
 _PLACES_SCHEMA = "ndctl.places/1"
@@ -44,6 +44,16 @@ def discover(loaded: Loaded, clients: AzureClients | None = None) -> Cluster:
         return _from_azure(loaded, own)
     finally:
         own.close()
+
+
+def keep_place(loaded: Loaded, rack: str, position: int, place: Place) -> None:
+    """Write down who stands at a position from now on: a replacement takes the place of the VM it replaces, and no
+    other place that happens to be free."""
+    path = cluster_dir(loaded.inventory, loaded.path) / "nodes.json"
+    stored = _read_places(path)
+    others = {at: one for at, one in stored.get(rack, {}).items() if one.instance_id != place.instance_id}
+    stored[rack] = {**others, position: place}
+    _write_places(path, loaded.inventory.cluster, stored)
 
 
 def learn_host_keys(

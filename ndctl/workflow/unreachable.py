@@ -146,7 +146,7 @@ def _look(
         return Diagnosis(node, Why.VM_GONE, "there is no such VM any more", (ssh,), (f"{repair} replace",))
     texts = {"arm-instance-view": dumps(view.raw)}
     agent = f"VM agent: {view.agent or 'not told'}" + (f", {view.agent_said}" if view.agent_said else "")
-    signs = (ssh, f"Azure: {view.provisioning or 'not told'}, power {view.power or 'not told'}", agent)
+    signs: tuple[str, ...] = (ssh, f"Azure: {view.provisioning or 'not told'}, power {view.power or 'not told'}", agent)
     if view.power and view.power != "running":
         start = f"az vmss start -g {clients.resource_group} -n {scale_set} --instance-ids {node.instance_id}"
         return Diagnosis(node, Why.VM_STOPPED, f"the VM is {view.power}", signs, (start,), texts)

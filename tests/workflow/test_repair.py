@@ -1,0 +1,109 @@
+"""Repairs against the embedded region: evidence first, places kept, keys learned anew, nothing forgotten when cut off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from azure.core.exceptions import ServiceRequestError
+
+from ndctl.azure import repair as azure_repair
+from ndctl.azure.clients import AzureClients, connect
+from ndctl.inventory.loader import Loaded
+from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.model.places import Node
+from ndctl.workflow.deploy import deploy
+from ndctl.workflow.host_keys import known_hosts_path
+from ndctl.workflow.nodes import discover, learn_host_keys
+from ndctl.workflow.plan import make_plan
+from ndctl.workflow.prepare import render_to_deploy
+from ndctl.workflow.repair import repair
+from ndctl.workflow.repair_plan import RepairPlan, plan_repair
+from ndctl.workflow.repair_refusals import RepairRequest
+from ndctl.workflow.repair_result import RepairResult
+from ndctl.workflow.repair_state import Phase, RepairAction, Repairs
+from ndctl.workflow.state_dir import cluster_dir
+
+if TYPE_CHECKING:
+    from conftest import Region
+
+NODE = "rack01-n02"
+
+
+@pytest.fixture
+def loaded(region: Region) -> Loaded:
+    return region.loaded(vms_per_rack=4)
+
+
+@pytest.fixture
+def clients(loaded: Loaded) -> Iterator[AzureClients]:
+    made = connect(loaded)
+    rendered = render_to_deploy(loaded)
+    deploy(loaded, rendered, make_plan(loaded, rendered, made), made)
+    learn_host_keys(loaded, discover(loaded, made), clients=made)
+    yield made
+    made.close()
+
+
+def request(loaded: Loaded, action: RepairAction, *nodes: str, **more: Any) -> RepairRequest:
+    return RepairRequest(loaded.path, nodes or (NODE,), action, **more)
+
+
+def node(loaded: Loaded, clients: AzureClients, name: str = NODE) -> Node:
+    return next(one for one in discover(loaded, clients).nodes if one.name == name)
+
+
+def plan(loaded: Loaded, clients: AzureClients, action: RepairAction, *nodes: str, **more: Any) -> RepairPlan:
+    return plan_repair(loaded, request(loaded, action, *nodes, **more), clients)
+
+
+def done(loaded: Loaded, clients: AzureClients, action: RepairAction, *nodes: str, **more: Any) -> RepairResult:
+    return repair(plan(loaded, clients, action, *nodes, **more), clients)
+
+
+def test_replacing_a_node_keeps_its_place(region: Region, loaded: Loaded, clients: AzureClients) -> None:
+    cluster = loaded.inventory.cluster
+    region.faults.add("port-half-rate", node=NODE, cluster=cluster, port="mlx5_ib1")
+    before = {one.name: one for one in discover(loaded, clients).nodes}
+    key_before = known_hosts_path(loaded).read_text()
+    result = done(loaded, clients, RepairAction.REPLACE)
+    after = {one.name: one for one in discover(loaded, clients).nodes}
+    assert set(after) == set(before)
+    assert after[NODE].vm_id != before[NODE].vm_id and after[NODE].instance_id != before[NODE].instance_id
+    assert all(after[name].vm_id == before[name].vm_id for name in before if name != NODE)
+    assert known_hosts_path(loaded).read_text() != key_before
+    (end,) = result.ends
+    assert end.entry is not None and end.entry.phase is Phase.BACK and end.entry.validated
+    assert end.entry.before.physical_host and end.entry.after.physical_host
+    assert end.entry.before.physical_host != end.entry.after.physical_host and not end.same_host
+    assert end.entry.before.boot_id and end.entry.gap == ""
+    evidence = Path(end.entry.evidence) / "nodes" / NODE
+    for part in (
+        "nvidia-smi-xml",
+        "physical-host",
+        "kernel-log",
+        "imex-domain",
+        "ib-counters-after",
+        "arm-instance-view",
+    ):
+        assert (evidence / f"{part}.1.out").stat().st_size > 0, part
+    assert [run.level for run in result.runs] == ["standard", "quick"]
+    assert result.runs[1].racks[0].verdict.value == "accepted", result.runs[1].racks[0].findings
+    ledger = region.billable(loaded.inventory.resource_group or "")
+    assert sum("virtualMachineScaleSets" in one for one in ledger) == 1
+    told = json.loads(region.directory.file("ledger.json").read_text())
+    sets = [one for one in told if one["id"] in ledger and "virtualMachineScaleSets" in one["id"]]
+    assert [one["count"] for one in sets] == [4, 3, 4] and [one["until"] is None for one in sets] == [
+        False,
+        False,
+        True,
+    ]
+    assert result.exit_code is ExitCode.OK, [
+        (run.level, rack.verdict, [(f.check, f.status, f.message) for f in rack.findings if f.status not in ("pass",)])
+        for run in result.runs
+        for rack in run.racks
+    ]
