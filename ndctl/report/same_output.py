@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ndctl.model.execution import Said
 from ndctl.report.fold import natural, node_set
@@ -18,11 +18,13 @@ MOST_DIFF_LINES = 4_000
 class Group:
     """Nodes whose answers are equal.
 
-    sample: one of them; its texts hold placeholders where the group's own texts differ
-    taken:  these placeholders
+    shared: what all of them said, by which groups are compared: with placeholders when folded
+    sample: what is shown of it: one node's own words, or `shared` where the nodes' own differ
+    taken:  the placeholders in it
     """
 
     nodes: tuple[str, ...]
+    shared: Said
     sample: Said
     taken: tuple[str, ...] = ()
 
@@ -49,7 +51,7 @@ def groups(said: Iterable[Said], *, fold: bool) -> list[Group]:
         first, shared, _ = members[0]
         same = len({(one.stdout, one.stderr, one.detail, one.hint) for one, _, _ in members}) == 1
         taken = () if same else tuple(dict.fromkeys(word for _, _, words in members for word in words))
-        made.append(Group(tuple(one.name for one, _, _ in members), first if same else shared, taken))
+        made.append(Group(tuple(one.name for one, _, _ in members), shared, first if same else shared, taken))
     return sorted(made, key=lambda group: (_rank(group.sample), -len(group.nodes), natural(group.nodes[0])))
 
 
@@ -58,8 +60,6 @@ def _rank(one: Said) -> int:
 
 
 def _shared(one: Said, fold: bool) -> tuple[Said, tuple[str, ...]]:
-    from dataclasses import replace
-
     own = Identity((one.name, *one.host_names), (one.address, *one.addresses))
     taken: list[str] = []
     detail, hint = (without_own(text, own, taken.append) for text in (one.detail, one.hint))
@@ -87,8 +87,8 @@ def differences(base: Group, other: Group) -> list[str]:
     """A unified diff of what both printed, stdout and stderr each, without the heading lines of files."""
     lines: list[str] = []
     for stream in ("stdout", "stderr"):
-        before = getattr(base.sample, stream).splitlines()
-        after = getattr(other.sample, stream).splitlines()
+        before = getattr(base.shared, stream).splitlines()
+        after = getattr(other.shared, stream).splitlines()
         if before == after:
             continue
         mark = "" if stream == "stdout" else " stderr"

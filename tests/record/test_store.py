@@ -75,6 +75,23 @@ def test_last_is_the_newest_that_was_judged(store: Store) -> None:
     assert caught.value.exit_code is ExitCode.USAGE
 
 
+def test_the_last_run_of_a_cluster_is_the_newest_judged_one_in_which_it_was_meant(store: Store, path: Path) -> None:
+    def kept(run_id: str, hour: int, *clusters: str) -> None:
+        inventories = tuple({**builders.INVENTORY, "cluster": cluster} for cluster in clusters)
+        store.finish(builders.run(id=run_id, started=f"2026-12-02T0{hour}:00:00Z", inventories=inventories))
+
+    kept("old", 1, "swc-a")
+    kept("both", 2, "swc-a", "swc-b")
+    kept("other", 3, "swc-b", "swc-a2")
+    begin(store, "unjudged", "2026-12-02T09:00:00Z")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "INSERT INTO runs (id, started, clusters, run) VALUES ('odd', '2026-12-02T10:00:00Z', 'swc-a', x'00')"
+        )
+    found = {cluster: store.last_run(cluster) for cluster in ("swc-a", "swc-b", "swc", "", "'; DROP TABLE runs")}
+    assert {cluster: run.id for cluster, run in found.items() if run} == {"swc-a": "both", "swc-b": "other"}
+
+
 @pytest.mark.parametrize("wanted", ["last", "absent", "", "\ud800", "'; DROP TABLE runs"])
 def test_a_run_that_is_not_there(store: Store, wanted: str) -> None:
     with pytest.raises(NdctlError, match=r"^no (finished )?run") as caught:

@@ -109,6 +109,11 @@ def test_differences_are_a_unified_diff_of_both_streams() -> None:
     assert diff(before, said(2, "a\nb\nc\nd\ne\n", stderr="y\n")) == ["@@ stderr -1 +1 @@", "-x", "+y"]
 
 
+def test_folded_differences_are_of_what_was_measured_alone() -> None:
+    base, other = groups([own(1), own(2), own(3, measured=18)], fold=True)
+    assert differences(base, other) == ["@@ -2,2 +2,2 @@", " Serial Number : <serial>", "-links 17", "+links 18"]
+
+
 def test_very_long_output_is_counted_instead() -> None:
     long = said(1, "".join(f"{number}\n" for number in range(MOST_DIFF_LINES + 1)))
     (line,) = diff(long, said(2, "short\n"))

@@ -19,6 +19,7 @@ from ndctl.cli.render import RENDER_SCHEMA
 from ndctl.model.answers import OutcomeKind
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.events import EVENT_SCHEMA, Event
+from ndctl.model.execution import EXEC_SCHEMA
 from ndctl.model.findings import JUDGE_SCHEMA, RUN_SCHEMA, Finding, Judgement, NodeResult, RackResult, Run
 from ndctl.model.status import Action, Level, Status, Verdict
 from ndctl.record.store import RunLine
@@ -58,7 +59,7 @@ def test_each_is_a_schema_that_describes_what_it_holds(name: str) -> None:
 
 def test_there_is_one_for_every_kind_of_answer() -> None:
     kinds = {RUN_SCHEMA, JUDGE_SCHEMA, RUNS_SCHEMA, EVENT_SCHEMA, PLAN_SCHEMA, DEPLOY_SCHEMA, NODES_SCHEMA}
-    kinds |= {DESTROY_SCHEMA, RENDER_SCHEMA, CHECKS_SCHEMA, EXPLAIN_SCHEMA}
+    kinds |= {DESTROY_SCHEMA, RENDER_SCHEMA, CHECKS_SCHEMA, EXPLAIN_SCHEMA, EXEC_SCHEMA}
     assert {schemas.load(name)["title"] for name in schemas.names()} >= kinds
     assert [schemas.load(kind)["title"] for kind in sorted(kinds)] == sorted(kinds)
 
@@ -102,7 +103,9 @@ def test_lists_of_runs_are_what_the_schema_says() -> None:
 
 events = st.builds(
     Event,
-    type=st.sampled_from(("plan", "deploy", "collect", "job", "judge", "destroy", "note")),
+    type=st.sampled_from(
+        ("preflight", "plan", "deploy", "rack", "collect", "job", "judge", "destroy", "bootstrap", "result", "note")
+    ),
     status=st.sampled_from(("started", "running", "done", "failed", "waiting")),
     cluster=builders.texts,
     rack=builders.texts,
@@ -110,6 +113,8 @@ events = st.builds(
     step=builders.texts,
     message=builders.texts,
     data=st.dictionaries(builders.texts, builders.json_of(builders.texts), max_size=2),
+    error=st.sampled_from(({}, {"code": "AllocationFailed", "class": "capacity", "retryable": True})),
+    next_step=builders.texts,
 )
 
 
