@@ -110,7 +110,8 @@ class Work:
                 self._end(record, "Succeeded", result=result)
 
     def _end(self, record: Record, status: str, **more: Any) -> None:
-        self._store.put("operations", record["id"], {**record, "status": status, "ended": timestamp(), **more})
+        kept = {key: value for key, value in record.items() if key != "answer"}  # it is the result now, and may be large
+        self._store.put("operations", record["id"], {**kept, "status": status, "ended": timestamp(), **more})
 
 
 def timestamp(at: float | None = None) -> str:
