@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -15,17 +15,16 @@ from ndctl.parse.nvlink_lines import Block, blocks, headline, restarts
 _COUNTER = re.compile(r"([A-Za-z][A-Za-z0-9 /()-]{1,60}?): ?(<?[\w.+-]+>?|\[[^\]]{1,40}\])?(?:[;,]\s*|\s*$)")
 _TRAFFIC = re.compile(r"packets|bytes|blocks|data (?:tx|rx)|throughput|^fec errors - \d+$|^raw ", re.IGNORECASE)
 _FEC_BIN = re.compile(r"FEC Errors - (\d{1,2})", re.IGNORECASE)
-# A listing as nvidia-smi of today prints it, one counter a line: it needs no tidying, and a node's has 2,300 lines.
-# What fits no shape lands in the last group.
-_PLAIN = re.compile(
-    r"^[\t ]*(?:Link (\d{1,3}): ([A-Za-z][A-Za-z0-9 /()-]{0,59}[A-Za-z0-9/()-]): ([\w.+-]+)"
-    r"|(GPU \d{1,4}: ?[A-Za-z0-9 ()_.,:/-]{0,300})|(.*\S.*))$",
-    re.MULTILINE,
-)
+# A listing as nvidia-smi of today prints it: all lines of a link together, one counter a line. It needs no tidying,
+# and a node's has 2,300 lines, most of which say the same of every link.
+_OF_LINK = re.compile(r"^([\t ]*)Link (\d{1,3}): [^\n]*(?:\n\1Link \2: [^\n]*)*$", re.MULTILINE)
+_HEADLINE = re.compile(r"\s*^[\t ]*(GPU \d{1,4}: ?[A-Za-z0-9 ()_.,:/-]{0,300})\s*", re.MULTILINE)
+_MOVING = re.compile(r"(?:[TR]x (?:packets|bytes): \d{1,40}\n)*")
+_PLAIN = re.compile(r"([A-Za-z][A-Za-z0-9 /()-]{0,59}[A-Za-z0-9/()-]): ([\w.+-]+)")
+_FEC_HEAD = "\nFEC Errors - 0: "
+_FEC_LINES = re.compile(r"(?:\nFEC Errors - \d{1,2}: \d{1,40})+")
+_BINS = [str(number) for number in range(100)]
 _RUN_INTO = re.compile(r"\b(?:GPU|Link) \d")
-# What stands after `Link n: `: the text, or its name and figure where they were told apart already.
-_Said = str | tuple[str, str]
-_Link = tuple[int, _Said]
 _SATURATED = {2**32 - 1, 2**64 - 1, 65535}
 
 
@@ -61,15 +60,14 @@ class NvlinkErrors:
 
 def parse(text: str, stderr: str = "") -> NvlinkErrors:
     """Every counter under the name it is printed with. Never raises."""
-    plain = _plain_blocks(text)
-    found: Sequence[tuple[Block, Sequence[_Link]]] = (
-        [(block, block.links) for block in blocks(text)[0]] if plain is None else plain[0]
-    )
-    said = text if plain is None else plain[1]
+    plain = _plain_listing(text)
+    if plain is not None:
+        return NvlinkErrors(gpus=plain[0], troubles=troubles(f"{plain[1]}\n{stderr}"))
+    found, _ = blocks(text)
     gpus = []
     problems: list[str] = []
-    for block, links in found:
-        for number, part in enumerate(restarts(links)):
+    for block in found:
+        for number, part in enumerate(restarts(block.links)):
             first = number == 0
             gpus.append(
                 GpuLinkErrors(
@@ -81,52 +79,88 @@ def parse(text: str, stderr: str = "") -> NvlinkErrors:
                 )
             )
     return NvlinkErrors(
-        gpus=tuple(gpus), troubles=troubles(f"{said}\n{stderr}"), problems=tuple(dict.fromkeys(problems))[:20]
+        gpus=tuple(gpus), troubles=troubles(f"{text}\n{stderr}"), problems=tuple(dict.fromkeys(problems))[:20]
     )
 
 
-def _plain_blocks(text: str) -> tuple[list[tuple[Block, list[_Link]]], str] | None:
-    """The blocks of a listing whose every line has the plain shape, and its distinct wordings, in which a sentence of
-    trouble would stand; None for any other text."""
+def _plain_listing(text: str) -> tuple[tuple[GpuLinkErrors, ...], str] | None:
+    """The GPUs of a listing of the plain shape, and its distinct wordings, in which a sentence of trouble would stand;
+    None for any other text. Every link's lines are read at once, and what several links say alike only once."""
     if not text.isascii():
         return None
-    found: list[tuple[Block, list[_Link]]] = []
-    names: set[str] = set()
-    headlines: list[str] = []
-    for link, name, printed, gpu, strange in _PLAIN.findall(text):
-        if link:
-            if not found:
-                found.append((Block(None), []))
-            names.add(name)
-            found[-1][1].append((int(link), (name, printed)))
-        elif gpu and not strange:
-            block = headline(gpu)
-            if block is None:
-                return None
-            found.append((block, []))
-            headlines.append(gpu)
-        else:
+    gpus: list[tuple[Block, list[LinkErrors]]] = []
+    wordings: dict[str, None] = {}
+    at = 0
+    for match in _OF_LINK.finditer(text):
+        if not _headlines(text[at : match.start()], gpus, wordings):
             return None
-    if any(_RUN_INTO.search(name) for name in names):
-        return None  # a headline or another line's beginning within a line
-    return found, "\n".join([*headlines, *sorted(names)])
+        at = match.end()
+        link, head = int(match[2]), f"{match[1]}Link {match[2]}: "
+        body, fec, bins = match[0].replace(f"\n{head}", "\n")[len(head) :].partition(_FEC_HEAD)
+        moving = _MOVING.match(body)
+        fixed = body[moving.end() :] if moving else body
+        read = _alike(fixed)
+        codewords = _codewords(fec + bins) if fec else ()
+        last = gpus[-1][1] if gpus else []
+        if read is None or codewords is None or not gpus or (last and last[-1].link >= link):
+            return None
+        last.append(LinkErrors(link, read.counters, read.rates, codewords, read.saturated))
+        wordings[fixed] = None
+    if not _headlines(text[at:], gpus, wordings) or not any(links for _, links in gpus):
+        return None
+    whole_listing = tuple(GpuLinkErrors(one.index, one.name, one.uuid, tuple(links)) for one, links in gpus)
+    return whole_listing, "\n".join(wordings)
 
 
-def _links(part: Sequence[_Link], problems: list[str]) -> tuple[LinkErrors, ...]:
-    by_link: dict[int, list[_Said]] = {}
+def _headlines(between: str, gpus: list[tuple[Block, list[LinkErrors]]], wordings: dict[str, None]) -> bool:
+    """Take the headlines of GPUs between two links; False where anything else stands there."""
+    while between.strip():
+        match = _HEADLINE.match(between)
+        block = headline(match[1]) if match else None
+        if match is None or block is None:
+            return False
+        gpus.append((block, []))
+        wordings[match[1]] = None
+        between = between[match.end() :]
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _alike(lines: str) -> LinkErrors | None:
+    """The counters that these lines of some link tell; None where one needs the link's number or a closer look."""
+    told = []
+    for line in lines.split("\n"):
+        match = _PLAIN.fullmatch(line)
+        if match is None or _RUN_INTO.search(line):
+            return None
+        told.append((match[1], match[2]))
+    problems: list[str] = []
+    read = _link(0, told, problems)
+    return None if problems or read.fec else read
+
+
+def _codewords(lines: str) -> tuple[int | None, ...] | None:
+    """The bins of forward error correction, 0 first; None where a line is of another shape or out of order."""
+    if _FEC_LINES.fullmatch(lines) is None:
+        return None
+    pairs = [line.partition(": ") for line in lines.split("\nFEC Errors - ")[1:]]
+    if [number for number, _, _ in pairs] != _BINS[: len(pairs)]:
+        return None
+    return tuple([int(count) for _, _, count in pairs])
+
+
+def _links(part: list[tuple[int, str]], problems: list[str]) -> tuple[LinkErrors, ...]:
+    by_link: dict[int, list[str]] = {}
     for link, value in part:
         by_link.setdefault(link, []).append(value)
-    return tuple(_link(link, _counters(values), problems) for link, values in sorted(by_link.items()))
+    return tuple(_link(link, _told(values), problems) for link, values in sorted(by_link.items()))
 
 
-def _counters(values: list[_Said]) -> Iterable[tuple[str, str | None]]:
+def _told(values: list[str]) -> Iterable[tuple[str, str | None]]:
     """(name, what is printed as its value)."""
     for value in values:
-        if isinstance(value, tuple):
-            yield value
-        else:
-            for match in _COUNTER.finditer(value):
-                yield match[1].strip(), match[2]
+        for match in _COUNTER.finditer(value):
+            yield match[1].strip(), match[2]
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,9 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+# Parsers other than XML's are counted one by one, as "text: NAME".
 SECTIONS = ("ssh", "framing", "XML", "other text parsing", "checks", "recording", "JSON", "rendering", "other")
+TEXT = "text: "
 
 
 class Clocks:
@@ -59,7 +61,7 @@ def wrap_everything(clocks: Clocks) -> None:
 
     for found in pkgutil.iter_modules(ndctl.parse.__path__):
         module = importlib.import_module(f"ndctl.parse.{found.name}")
-        section = "XML" if found.name == "nvidia_smi_xml" else "other text parsing"
+        section = "XML" if found.name == "nvidia_smi_xml" else TEXT + found.name
         for name in _entrances(module):
             clocks.wrap(section, module, name)
     from paramiko.transport import Transport
@@ -78,13 +80,12 @@ def wrap_everything(clocks: Clocks) -> None:
         clocks.wrap("recording", Answers, name)
     for name in ("finish", "keep_plan", "begin_new"):
         clocks.wrap("recording", Store, name)
-    from ndctl.report import lines, table
+    from ndctl.report import lines
     from ndctl.workflow import gathered, judge_rack
 
     clocks.wrap("rendering", lines, "as_plain")
     clocks.wrap("checks", judge_rack, "judge_rack")
     gathered.judge_rack = judge_rack.judge_rack  # type: ignore[attr-defined]
-    del table
 
 
 def _entrances(module: ModuleType) -> list[str]:
