@@ -12,14 +12,14 @@ from ndctl.render import names
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """capacity: asked for; current: really allocated, None where Azure does not tell; vms: made from it so far."""
+    """capacity: asked for; current: really allocated, None where Azure does not tell; vms: ids of its VMs."""
 
     id: str
     name: str
     rack: str
     capacity: int
     current: int | None
-    vms: int
+    vms: tuple[str, ...]
     provisioning: str
 
 
@@ -50,7 +50,7 @@ def _block(clients: AzureClients, one: Any, rack: str) -> Block:
         rack=rack,
         capacity=capacity,
         current=capacity if state.casefold() == "succeeded" else _current(clients, one.name or ""),
-        vms=len(told.virtual_machines_associated or ()) if told else 0,
+        vms=tuple(vm.id or "" for vm in (told.virtual_machines_associated or ())) if told else (),
         provisioning=state,
     )
 

@@ -34,6 +34,7 @@ VERBS = (
     "roles",
     "plan",
     "deploy",
+    "scale",
     "status",
     "drift",
     "nodes",
