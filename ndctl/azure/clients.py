@@ -18,7 +18,7 @@ from azure.mgmt.resource.resources import ResourceManagementClient
 
 from ndctl.azure.calls import Tally
 from ndctl.azure.clouds import Cloud, resolve_cloud
-from ndctl.azure.credentials import RenewableCredential, credential_for, redact, sign_in
+from ndctl.azure.credentials import RenewableCredential, credential_for, redact, sign_in, tenant_of
 from ndctl.azure.faults import endpoint_unreachable, error_from_fault, fault_from_exception
 from ndctl.azure.identity import Identity
 from ndctl.azure.pacing import pace_for
@@ -113,7 +113,9 @@ def connect(loaded: LoadedInventory, *, credential: TokenCredential | None = Non
     cloud = resolve_cloud(inventory.cloud, loaded.path_of)
     renewable = None
     if credential is None:
-        credential = renewable = RenewableCredential(lambda: credential_for(cloud, inventory.tenant))
+        credential = renewable = RenewableCredential(
+            lambda: credential_for(cloud, inventory.tenant), tenant_of(cloud, inventory.tenant)
+        )
     sign_in(credential, cloud, inventory.tenant)
     # Request logs of the SDKs hold URLs and headers; ndctl tells its own story.
     logging.getLogger("azure").setLevel(logging.CRITICAL)

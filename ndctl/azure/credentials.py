@@ -37,21 +37,24 @@ class RenewableCredential:
     """A credential that can be made to forget its tokens: when Azure refuses one that it still believes in.
 
     That happens when the clock of this machine was set, when it slept, or when a token was revoked. Shared by threads.
+    tenant: the directory that every token is asked of; the SDK's clients name none by themselves.
     """
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, make: Callable[[], Any], tenant: str | None = None) -> None:
         self._make = make
+        self._tenant = {"tenant_id": tenant} if tenant else {}
         self._inner = make()
         self._given = ""
         self._lock = threading.Lock()
 
     def get_token(self, *scopes: str, **options: Any) -> AccessToken:
-        token: AccessToken = self._inner.get_token(*scopes, **options)
+        token: AccessToken = self._inner.get_token(*scopes, **{**self._tenant, **options})
         self._given = token.token
         return token
 
     def get_token_info(self, *scopes: str, options: TokenRequestOptions | None = None) -> AccessTokenInfo:
-        token: AccessTokenInfo = self._inner.get_token_info(*scopes, options=options)
+        asked: Any = {**self._tenant, **(options or {})}
+        token: AccessTokenInfo = self._inner.get_token_info(*scopes, options=asked)
         self._given = token.token
         return token
 
@@ -92,7 +95,7 @@ def credential_for(cloud: Cloud, tenant: str | None) -> TokenCredential:
         exclude_shared_token_cache_credential=True,
         exclude_broker_credential=True,
         process_timeout=SIGN_IN_TIMEOUT_S,
-        **({"workload_identity_tenant_id": tenant} if tenant else {}),
+        **({"workload_identity_tenant_id": tenant, "additionally_allowed_tenants": [tenant]} if tenant else {}),
         **options,
     )
 
@@ -103,7 +106,7 @@ def sign_in(credential: TokenCredential, cloud: Cloud, tenant: str | None) -> No
     Raises NdctlError: exit 3 when nobody is signed in, exit 4 when the authority cannot be reached.
     """
     try:
-        if tenant and not cloud.custom:
+        if tenant_of(cloud, tenant):
             credential.get_token(cloud.scope, tenant_id=tenant)
         else:
             credential.get_token(cloud.scope)
@@ -123,6 +126,11 @@ def sign_in(credential: TokenCredential, cloud: Cloud, tenant: str | None) -> No
             hint=_sign_in_hint(cloud, tenant),
             exit_code=ExitCode.PERMISSION,
         ) from None
+
+
+def tenant_of(cloud: Cloud, tenant: str | None) -> str | None:
+    """The tenant to name with every token. An identity file names its own."""
+    return None if cloud.identity else tenant
 
 
 def redact(text: str) -> str:
