@@ -110,7 +110,7 @@ class Work:
                 self._end(record, "Succeeded", result=result)
 
     def _end(self, record: Record, status: str, **more: Any) -> None:
-        kept = {key: value for key, value in record.items() if key != "answer"}  # it is the result now, and may be large
+        kept = {key: value for key, value in record.items() if key != "answer"}  # now the result
         self._store.put("operations", record["id"], {**kept, "status": status, "ended": timestamp(), **more})
 
 
