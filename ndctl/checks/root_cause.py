@@ -28,6 +28,11 @@ def _silent_there(root: Finding, other: Finding) -> bool:
     return _same_node(root, other) and other.status is Status.UNKNOWN
 
 
+def _same_text(root: Finding, other: Finding) -> bool:
+    """Both are read from the same answer of the same node."""
+    return _same_node(root, other) and root.evidence == other.evidence != ""
+
+
 def _same_part(root: Finding, other: Finding) -> bool:
     """The same node and the same GPU or port: subjects begin with the part's name, "GPU 2 (…) link 8"."""
     return _same_node(root, other) and _part(root.subject) == _part(other.subject)
@@ -153,6 +158,8 @@ _BURN_IN_RULES: tuple[Rule, ...] = (
 RULES: tuple[Rule, ...] = (
     # A node that does not answer, or broke off, leaves unknowns behind; what it did say stands.
     Rule(("host.reachable",), ("gpu.", "nvlink.", "infiniband.", "host.", "nccl."), _silent_there, (Status.UNKNOWN,)),
+    # Of an answer that was cut each check says that it lacks the rest.
+    Rule(("host.answers",), ("gpu.", "nvlink.", "infiniband.", "host."), _same_text, (Status.UNKNOWN,)),
     # A driver that does not answer says nothing about links, ECC or the fabric either.
     Rule(("gpu.driver",), ("gpu.", "nvlink."), _same_node, _FAIL_OR_UNKNOWN),
     # A GPU that is gone has no links, no fabric and no memory to judge.

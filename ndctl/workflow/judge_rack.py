@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ndctl.checks.base import Check, RackView
+from ndctl.checks.cut_answers import cut_answers
 from ndctl.checks.history import beside
 from ndctl.checks.registry import catalogue
 from ndctl.checks.root_cause import attribute
@@ -55,6 +56,7 @@ def judge_rack(
         findings.append(_nothing_asked(rack))
     for check in in_force:
         findings += _said_by(check, view, profile)
+    findings += cut_answers(answers, in_force)
     findings += [f for f in active if not any(belongs(f.check, check) for check in disabled)]
     findings += beside(past, findings)
     findings = attribute(explain_slow_answers(findings, answers, client))

@@ -26,7 +26,7 @@ from tests.checks.finding_ids import Emitted, emitted
 
 ROOT = Path(ndctl.__file__).parent
 # Findings that no check of the catalogue makes: of nodes that are silent or missing, and of what tests leave behind.
-BESIDE = {"host.present", "host.reachable", "host.asked", "gpu.driver", "job.leftovers"}
+BESIDE = {"host.present", "host.reachable", "host.asked", "host.answers", "gpu.driver", "job.leftovers"}
 FIGURES_OF_SEVERAL = ("clock", "to-device", "to-host")  # Metric.detail of gpu.thermals and gpu.memcpy
 # What the reader of sources cannot follow, by file, and what it can be there.
 FOLLOWED_BY_HAND = {
