@@ -240,6 +240,9 @@ class Deployments:
         assert rid is not None
         step["started"] = timestamp()
         try:
+            cores = self._region.kind(rid.type).cores(self._region, rid, step["body"])
+            # Validation looked before others took theirs.
+            check_quota(self._region, rid.subscription, location_name(str(step["body"].get("location", ""))), [cores])
             _, operation, step["new"] = self._region.begin_put(rid, step["body"])
         except ArmError as error:
             # The provider refused the request itself: its error stands directly in the operation.
