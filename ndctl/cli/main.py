@@ -42,6 +42,7 @@ VERBS = (
     "exec",
     "diagnose",
     "repair",
+    "report-node",
     "checks",
     "explain",
     "judge",
@@ -95,7 +96,7 @@ def run(arguments: list[str] | None = None) -> None:
     """Entry point of the `ndctl` script; never returns."""
     _keep_plain(sys.argv[1:] if arguments is None else arguments)
     for verb in VERBS:
-        importlib.import_module(f"ndctl.cli.{verb}").register(app)
+        importlib.import_module(f"ndctl.cli.{verb.replace('-', '_')}").register(app)
     try:
         code = app(args=arguments, standalone_mode=False)
     except NdctlError as error:

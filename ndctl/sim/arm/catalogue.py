@@ -44,6 +44,7 @@ _GROUPS = ("2025-07-01", "2026-03-01")
 _SCALE_SET_NICS = ("2018-10-01", *_NETWORK)
 _IDENTITY = ("2018-11-30", "2023-01-31", "2024-11-30", "2025-05-31-preview")
 _GALLERIES = ("2022-08-03", "2023-07-03", "2024-03-03", "2025-03-03")
+_IMPACT = ("2022-11-01-preview", "2023-02-01-preview", "2023-12-01-preview", "2025-01-01-preview")
 _DISKS = ("2024-03-02", "2025-01-02", "2026-03-02")
 
 
@@ -81,6 +82,7 @@ _TYPES = (
     ResourceType("Microsoft.Compute/virtualMachineScaleSets/virtualMachines", _COMPUTE, False),
     ResourceType("Microsoft.Compute/virtualMachineScaleSets/networkInterfaces", _SCALE_SET_NICS, False),
     ResourceType("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/networkInterfaces", _SCALE_SET_NICS, False),
+    ResourceType("Microsoft.Impact/workloadImpacts", _IMPACT, False),
     ResourceType("Microsoft.Compute/skus", ("2019-04-01", "2021-07-01"), False),
     ResourceType("Microsoft.Compute/locations/usages", _COMPUTE, False),
     ResourceType("Microsoft.Compute/locations/publishers", _COMPUTE, False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ndctl.sim.arm import ids, lro, offers, quota
+from ndctl.sim.arm import ids, impact, lro, offers, quota
 from ndctl.sim.arm.catalogue import NAMESPACES, canonical_type
 from ndctl.sim.arm.deployment_routes import DeploymentRoutes
 from ndctl.sim.arm.errors import ArmError
@@ -91,6 +91,8 @@ class Routes:
         if rest[2:] == ("register",) and request.method == "POST":
             self._region.store.put("registered", rest[1], {"state": "Registered"})
             return Answer(200, offers.provider(subscription, rest[1], "Registered"))
+        if rest[1:3] == (impact.NAMESPACE, "workloadimpacts"):
+            return impact.serve(self._region, request, subscription, request.parts[5:])
         if rest[1:] == ("microsoft.compute", "skus"):
             need_version(request, "Microsoft.Compute/skus")
             filter_text = request.query.get("$filter", "")
@@ -138,5 +140,7 @@ class Routes:
     def _registered(self, namespace: str) -> str:
         if self._region.refusals.unregistered(namespace):
             return "NotRegistered"
+        if namespace.lower() == impact.NAMESPACE and not impact.registered(self._region):
+            return "NotRegistered"  # nobody has it from the start
         record: Any = self._region.store.peek("registered").get(namespace.lower())
         return str(record["state"]) if record else "Registered"
