@@ -232,10 +232,10 @@ class _SentWork:
 def _on_worker(order: RackOrder, name: str) -> RackReport:
     """The task. Runs in a worker's process."""
     from distributed import Event as Flag
-    from distributed import get_worker
+    from distributed import get_client, get_worker
 
     worker = get_worker()
-    flag = Flag(f"{name}-stop")
+    flag = Flag(f"{name}-stop", client=get_client(timeout=CONNECT_S))
 
     def tell(event: Event) -> None:
         worker.log_event(name, {key: getattr(event, key) for key in _TOLD})

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ndctl.workflow.validate import Request
 
 
+_STOP_LOOKED_AT_S = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class RackOrder:
     """What a worker needs to work on a rack.
@@ -143,7 +146,7 @@ def work_on_rack(order: RackOrder, on_event: EventSink, stopped: Callable[[], bo
         over = threading.Event()
 
         def watch() -> None:
-            while not over.wait(1.0):
+            while not over.wait(_STOP_LOOKED_AT_S):
                 if stopped():
                     report.stopped = True
                     work.stop()

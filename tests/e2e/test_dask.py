@@ -17,8 +17,9 @@ import pytest
 from ndctl.model.errors import NdctlError
 from ndctl.model.events import Event
 from ndctl.model.findings import Run
-from ndctl.model.status import Group, Level
+from ndctl.model.status import Group, Level, Status, Verdict
 from ndctl.record.store import Store
+from ndctl.workflow import dask_engine
 from ndctl.workflow.dask_engine import DaskEngine
 from ndctl.workflow.engines import Engine, LocalEngine
 from ndctl.workflow.replay import kit_from, run_again
@@ -110,11 +111,9 @@ def test_active_tests_run_on_workers_within_the_bound_of_the_whole_run(lab: Lab,
 
 
 def test_the_racks_of_a_killed_worker_are_done_elsewhere(lab: Lab, cluster: Any, tmp_path: Path) -> None:
-    """Killed as soon as it works on a rack: its nanny starts another, and the answer is the same."""
+    """Killed as soon as it works on a rack: its nanny starts another, and the answer is what it would have been."""
     lab.faults.add("gpu-missing", node="rack01-n03", gpu=2)
-    # Slow enough that the rack is surely still at work when its worker dies.
-    lab.faults.add("hung-nvidia-smi", node="rack02-n02")
-    local = ask(lab, LocalEngine(), tmp_path / "local.db", level=Level.QUICK)
+    told: list[Event] = []
     killed: list[int] = []
 
     def kill_who_works() -> None:
@@ -133,15 +132,47 @@ def test_the_racks_of_a_killed_worker_are_done_elsewhere(lab: Lab, cluster: Any,
     killer = threading.Thread(target=kill_who_works)
     killer.start()
     with DaskEngine(cluster.scheduler_address) as engine:
-        spread = ask(lab, engine, tmp_path / "dask.db", level=Level.QUICK)
+        spread = ask(
+            lab, engine, tmp_path / "dask.db", told, level=Level.STANDARD, groups=frozenset({Group.GPU, Group.NCCL})
+        )
     killer.join(60)
     assert len(killed) == 1
-    assert essence(spread) == essence(local)
+    assert [rack.verdict for rack in spread.racks] == [Verdict.REJECTED, Verdict.ACCEPTED, Verdict.ACCEPTED]
+    failed = {
+        (f.check, f.node) for r in spread.racks for f in r.findings if f.status is Status.FAIL and not f.caused_by
+    }
+    assert failed == {("gpu.count", "rack01-n03")}
 
 
-def test_no_scheduler_is_said_within_its_deadline() -> None:
+def test_ctrl_c_reaches_the_workers(lab: Lab, cluster: Any, tmp_path: Path) -> None:
+    """One rack's tool hangs for longer than the test lasts; the stop comes while it is asked."""
+    lab.faults.add("hung-nvidia-smi", node="rack02-n02")
+    told: list[Event] = []
+
+    def interrupt() -> None:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            if any(event.type == "rack" and event.rack == "rack02" and "2 of 3" in event.message for event in told):
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+            time.sleep(0.05)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with DaskEngine(cluster.scheduler_address) as engine:
+        begun = time.monotonic()
+        run = ask(lab, engine, tmp_path / "dask.db", told, level=Level.QUICK)
+    interrupter.join(60)
+    assert run.interrupted and run.exit_code == 130
+    assert time.monotonic() - begun < 25
+    outcomes = {node.name: node.outcome for rack in run.racks for node in rack.nodes}
+    assert outcomes["rack02-n02"] == "interrupted" and outcomes["rack02-n01"] == "ok"
+
+
+def test_no_scheduler_is_said_within_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.e2e.lab import free_port
 
+    monkeypatch.setattr(dask_engine, "CONNECT_S", 1.0)
     with pytest.raises(NdctlError, match="no Dask scheduler answers") as error:
         DaskEngine(f"tcp://127.0.0.1:{free_port()}")
     assert error.value.exit_code == 2
