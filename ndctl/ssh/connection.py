@@ -186,14 +186,23 @@ def _shake_hands(session: Session, target: Target, watch: Watch, clock: Callable
     spoke = session.remote_version
     if watch.expired:
         what = "sent its banner and then nothing more" if spoke else "accepts the connection but sends no SSH banner"
-        raise Fault(OutcomeKind.UNREACHABLE, f"{target} {what} within {target.banner_s:g} s")
+        raise Fault(
+            OutcomeKind.UNREACHABLE,
+            f"{target} {what} within {target.banner_s:g} s",
+            hint="it is overloaded or frozen, or another program listens on that port: look at its console",
+        )
     error = session.get_exception()
     if isinstance(error, paramiko.ssh_exception.IncompatiblePeer):
         raise Fault(OutcomeKind.UNREACHABLE, f"{target} and ndctl share no algorithm: {error}")
     if not spoke.startswith("SSH-"):
         said = f" (it said {spoke[:60]!r})" if spoke else f" ({why(error)})"
         # sshd drops logins beyond MaxStartups like this, so another attempt is worth it.
-        raise Fault(OutcomeKind.UNREACHABLE, f"{target} does not answer as an SSH server{said}", passing=True)
+        raise Fault(
+            OutcomeKind.UNREACHABLE,
+            f"{target} does not answer as an SSH server{said}",
+            hint="another program listens on that port, or its SSH server turns logins away (MaxStartups, penalties)",
+            passing=True,
+        )
     raise Fault(
         OutcomeKind.UNREACHABLE, f"{target} broke off the key exchange: {session.farewell or why(error)}", passing=True
     )

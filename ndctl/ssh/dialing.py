@@ -49,7 +49,7 @@ def _fault(target: Target, error: OSError) -> Fault:
         return Fault(
             OutcomeKind.REFUSED,
             f"{target} refused the connection: the host is up, its SSH server is not listening",
-            hint=target.other_way,
+            hint=target.other_way or "it is booting, or its SSH server is stopped or listens on another port",
             passing=True,
         )
     if isinstance(error, TimeoutError) and error.errno != errno.ETIMEDOUT:
@@ -59,7 +59,10 @@ def _fault(target: Target, error: OSError) -> Fault:
 
 def _too_late(target: Target) -> Fault:
     return Fault(
-        OutcomeKind.UNREACHABLE, f"{target} did not answer within {target.connect_s:g} s", hint=target.other_way
+        OutcomeKind.UNREACHABLE,
+        f"{target} did not answer within {target.connect_s:g} s",
+        hint=target.other_way
+        or "it is off, or a security group, firewall or route is in the way, or it is only reached by a jump host",
     )
 
 

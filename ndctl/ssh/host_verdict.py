@@ -24,11 +24,11 @@ def verify_host(session: Session, target: Target) -> None:
     file = str(target.known_hosts.files[0]) if target.known_hosts.files else "a known_hosts file"
     if trust is Trust.CHANGED:
         was = ", ".join(f"{key.kind} {key.fingerprint} ({key.where})" for key in expected)
-        relearn = target.learn_hint or f"ssh-keygen -R '{name}' -f {file}, then learn it again"
+        relearn = target.learn_hint or f"ssh-keygen -R '{name}' -f {file}, then add the key its console shows"
         raise Fault(
             OutcomeKind.HOST_KEY_CHANGED,
             f"{name} shows {shown}; known is {was}",
-            hint=f"if the node was reimaged or replaced, learn its key again over a channel you trust: {relearn}",
+            hint=f"was it reimaged or replaced? learn its key again: {relearn}. If not, somebody may be in between",
         )
     if trust is Trust.REVOKED:
         raise Fault(

@@ -168,7 +168,11 @@ def outcome_of_script(reader: StreamReader, exit_code: int | None, watch: Watch,
             "can the login user run 'sh -c true' there? see its shell and ForceCommand",
             exit_code=exit_code,
         )
-    return Outcome(OutcomeKind.CONNECTION_LOST, f"the connection to {node.name} broke{during}; {answered}")
+    return Outcome(
+        OutcomeKind.CONNECTION_LOST,
+        f"the connection to {node.name} broke{during}; {answered}",
+        "it rebooted, or its SSH server was killed: see its uptime and kernel log",
+    )
 
 
 def interrupted(reader: StreamReader) -> Outcome:

@@ -148,7 +148,7 @@ def _user_config() -> Path | None:
 
 def _learn_hint(loaded: Loaded, known_hosts: Path) -> str:
     if loaded.inventory.static is not None:
-        return f"check the key by another channel, then put it into {known_hosts}"
+        return f"compare it with the node's console, then put it into {known_hosts}, in place of an older one"
     return (
         f"ndctl validate {loaded.path} --relearn-host-keys   (asks Azure for the keys; find out first why they changed)"
     )

@@ -276,6 +276,7 @@ def test_fault(server: openssh.Sshd, tmp_path: Path, craft: Callable[..., Crafte
         assert answers[0] is good, "it had to wait"
     assert bad.outcome.kind is row.kind, bad.outcome
     assert row.says in bad.outcome.detail
+    assert bad.outcome.hint or row.kind is OK, "it is not said what to look at"
     assert row.within <= bad.outcome.seconds + 0.1
     assert bad.outcome.seconds < row.within + 30, "its deadline did not end it"
     assert set(bad.results) == {name for name, wanted in row.results.items() if wanted is not None}
