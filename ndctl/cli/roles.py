@@ -34,7 +34,7 @@ def roles(
         list[Path] | None,
         typer.Argument(
             help="Only what these inventories come to need, in their subscriptions.",
-            metavar="[INVENTORY…]",
+            metavar="INVENTORY…",
             show_default=False,
         ),
     ] = None,
