@@ -12,9 +12,9 @@ from ndctl.checks import commands
 from ndctl.checks.base import RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.majority import majority
+from ndctl.checks.read_once import ports_of
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
-from ndctl.parse.ib_sysfs import parse
 from ndctl.parse.ports import Port
 from ndctl.profiles.schema import Known, Profile
 
@@ -28,7 +28,7 @@ def rate_findings(view: RackView, profile: Profile, check: str) -> list[Finding]
     rails: list[tuple[str, Port, float]] = []
     for node, answer in view.answers.items():
         result = answer.results.get(commands.IB_SYSFS.id)
-        for port in parse(result.stdout).ports if result is not None else ():
+        for port in ports_of(result.stdout).ports if result is not None else ():
             fabric = port.link_layer == "InfiniBand" or (not port.link_layer and is_ours(port.device, profile))
             if fabric and port.state == "Active" and port.rate_gbps is not None:
                 rails.append((node.name, port, port.rate_gbps))

@@ -15,9 +15,9 @@ from ndctl.checks.base import RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.catalogue.nvlink_clique import clique_of
 from ndctl.checks.gpus import gpus_of
+from ndctl.checks.read_once import ports_of
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.places import Node
-from ndctl.parse.ib_sysfs import parse as parse_ports
 from ndctl.profiles.schema import Profile
 
 _DEFAULT_KEY = 0x7FFF
@@ -66,7 +66,7 @@ def _clique(answer: NodeAnswer) -> str:
 
 def _partition(answer: NodeAnswer, profile: Profile) -> str:
     result = answer.results.get(commands.IB_SYSFS.id)
-    ports = parse_ports(result.stdout).ports if result is not None else ()
+    ports = ports_of(result.stdout).ports if result is not None else ()
     keys = {
         frozenset(key & _DEFAULT_KEY for key in port.pkeys) - {0, _DEFAULT_KEY}
         for port in ports

@@ -9,10 +9,9 @@ from ndctl.checks import commands
 from ndctl.checks.base import RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.gpus import gpus_of
+from ndctl.checks.read_once import links_of, ports_of
 from ndctl.model.findings import Finding
 from ndctl.model.status import Status
-from ndctl.parse.ib_sysfs import parse as parse_ports
-from ndctl.parse.nvlink_status import parse as parse_links
 from ndctl.profiles.schema import Profile
 
 
@@ -39,7 +38,7 @@ def rack_facts(view: RackView, findings: Sequence[Finding], profile: Profile) ->
             1
             for answer in view.answers.values()
             if (result := answer.results.get(commands.NVLINK_STATUS.id))
-            for gpu in parse_links(result.stdout).gpus
+            for gpu in links_of(result.stdout).gpus
             for link in gpu.links
             if link.state == "active"
         )
@@ -53,7 +52,7 @@ def rack_facts(view: RackView, findings: Sequence[Finding], profile: Profile) ->
             1
             for answer in view.answers.values()
             if (result := answer.results.get(commands.IB_SYSFS.id))
-            for port in parse_ports(result.stdout).ports
+            for port in ports_of(result.stdout).ports
             if is_ours(port.device, profile) and port.state == "Active" and port.rate_gbps == fabric.rate_gbps.value
         )
         count("ib_ports", "InfiniBand", ports, nodes * fabric.ports.value, f" ports at {fabric.rate_gbps.value:g} Gb/s")

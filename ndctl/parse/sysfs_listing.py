@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LINE = re.compile(r"^(?P<path>/\S*?):(?P<value>.*)$")
 _COUNTER = re.compile(
-    r"/infiniband/(?P<device>[^/]+)/ports/(?P<port>\d+)/(?:hw_)?counters/(?P<name>[^/]+)$",
+    r"^[ \t]*/[^\s:]*?/infiniband/([^/\s:]+)/ports/(\d+)/(?:hw_)?counters/([^/\s:]+):[ \t]*(\d{1,40})[ \t\r]*$",
+    re.MULTILINE | re.ASCII,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Counter:
+class Counter(NamedTuple):
     device: str
     port: int
     name: str
@@ -29,9 +29,4 @@ def lines(text: str) -> Iterator[tuple[str, str]]:
 
 def counters(text: str) -> dict[Counter, int]:
     """InfiniBand counters of a listing; a value that is no number is left out."""
-    found: dict[Counter, int] = {}
-    for path, value in lines(text):
-        match = _COUNTER.search(path)
-        if match and value.isascii() and value.isdigit():
-            found[Counter(match["device"], int(match["port"]), match["name"])] = int(value)
-    return found
+    return {Counter(device, int(port), name): int(value) for device, port, name, value in _COUNTER.findall(text)}

@@ -4,12 +4,12 @@ kernel log was readable."""
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
 from ndctl.checks.from_text import unusable
 from ndctl.checks.gpus import gpus_of, short_pci, subject
+from ndctl.checks.read_once import kernel_log_of
 from ndctl.checks.root_cause import reference
 from ndctl.checks.texts.xids import CATEGORY, SOURCE, XIDS, link_down_cause
 from ndctl.checks.xid_blame import (
@@ -26,7 +26,7 @@ from ndctl.checks.xid_blame import (
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.kernel_log import KernelLog, XidEvent, parse
+from ndctl.parse.kernel_log import XidEvent
 from ndctl.profiles.schema import Profile
 
 _ID = "gpu.xid"
@@ -56,7 +56,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
         if result is None or not result.stdout:
             continue
         # What a log that was cut short does show is judged all the same.
-        log = _read(result.stdout, result.stderr)
+        log = kernel_log_of(result.stdout, result.stderr)
         facts = gpus_of(answer)
         for gpu in facts.gpus if facts else ():
             subjects[(node.name, _bare(short_pci(gpu.pci)))] = subject(gpu)
@@ -84,12 +84,6 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     if read and not any(f.status in (Status.FAIL, Status.WARN) for f in findings):
         findings.append(_clean(view, seen, read, late))
     return findings
-
-
-@lru_cache(maxsize=2048)
-def _read(text: str, stderr: str) -> KernelLog:
-    """A rack is judged more than once in a run, and its logs are long."""
-    return parse(text, stderr)
 
 
 def _clean(view: RackView, seen: list[Seen], read: int, late: int) -> Finding:
@@ -160,7 +154,7 @@ def _unread(answer: NodeAnswer) -> Finding | None:
     if missing:
         return missing
     result = answer.results[commands.KERNEL_LOG.id]
-    log = _read(result.stdout, result.stderr)
+    log = kernel_log_of(result.stdout, result.stderr)
     cause = "the login user may not read it: sudo without a password, or the group adm or systemd-journal"
     if result.truncated:
         why = f"only the first {commands.KERNEL_LOG.cap_bytes // 10**6} MB of the kernel log were taken"

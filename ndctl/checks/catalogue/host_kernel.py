@@ -6,16 +6,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from functools import lru_cache
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check
 from ndctl.checks.from_text import evidence, of_node, unusable
+from ndctl.checks.read_once import kernel_log_of
 from ndctl.checks.texts.kernel_events import event_findings
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.kernel_log import KernelEvent, KernelLog, parse
+from ndctl.parse.kernel_log import KernelEvent, KernelLog
 from ndctl.profiles.schema import Profile
 
 _ID = "host.kernel"
@@ -58,18 +58,12 @@ _MACHINE_OUT_OF_MEMORY = re.compile(
 _AT_A_LIMIT = re.compile(r"memory cgroup out of memory: kill", re.IGNORECASE)
 
 
-@lru_cache(maxsize=2048)
-def _read(text: str, stderr: str) -> KernelLog:
-    """A rack is judged more than once in a run, and its logs are long."""
-    return parse(text, stderr)
-
-
 def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     missing = unusable(_ID, answer, commands.KERNEL_LOG)
     if missing:
         return [missing]
     result = answer.results[commands.KERNEL_LOG.id]
-    log = _read(result.stdout, result.stderr)
+    log = kernel_log_of(result.stdout, result.stderr)
     own_limit = bool(_AT_A_LIMIT.search(result.stdout)) and not _MACHINE_OUT_OF_MEMORY.search(result.stdout)
     events = [event for event in _folded(log) if not (own_limit and event.kind == "out-of-memory")]
     said = event_findings(events, log.pstore)

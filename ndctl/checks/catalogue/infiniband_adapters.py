@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import evidence, of_node, unusable
+from ndctl.checks.read_once import kernel_log_of
 from ndctl.checks.texts.kernel_events import event_findings
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
 from ndctl.parse.fabric_map import parse as parse_map
-from ndctl.parse.kernel_log import KernelLog, parse
 from ndctl.profiles.schema import Profile
 
 _ID = "infiniband.adapters"
@@ -25,18 +24,12 @@ _SOURCE = "the kernel's log of this boot"
 KINDS = frozenset(("mlx5-health", "mlx5-cable", "mlx5-temperature", "mlx5-command"))
 
 
-@lru_cache(maxsize=2048)
-def _read(text: str, stderr: str) -> KernelLog:
-    """A rack is judged more than once in a run, and its logs are long."""
-    return parse(text, stderr)
-
-
 def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     missing = unusable(_ID, answer, commands.KERNEL_LOG)
     if missing:
         return [missing]
     result = answer.results[commands.KERNEL_LOG.id]
-    log = _read(result.stdout, result.stderr)
+    log = kernel_log_of(result.stdout, result.stderr)
     names, ignored = _devices(answer, profile)
     events = [event for event in log.events if event.kind in KINDS and event.subject.lower() not in ignored]
     findings = []

@@ -8,10 +8,10 @@ from ndctl.checks.base import Check, RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import unusable
 from ndctl.checks.majority import camps, majority
+from ndctl.checks.read_once import ports_of
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.ib_sysfs import parse
 from ndctl.parse.ports import Port
 from ndctl.profiles.schema import Profile
 
@@ -34,7 +34,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             continue
         listed = [
             port
-            for port in parse(answer.results[commands.IB_SYSFS.id].stdout).ports
+            for port in ports_of(answer.results[commands.IB_SYSFS.id].stdout).ports
             if is_ours(port.device, profile) and port.link_layer != "Ethernet"
         ]
         # A port that is down has no addresses, or those it had; `infiniband.ports` tells of it.

@@ -10,10 +10,10 @@ from ndctl.checks.base import Check, RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import unusable
 from ndctl.checks.majority import camps, majority
+from ndctl.checks.read_once import ports_of
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.ib_sysfs import parse
 from ndctl.parse.ports import Port
 from ndctl.profiles.schema import Profile
 
@@ -55,7 +55,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
         if missing:
             findings.append(missing)
             continue
-        found = [p for p in parse(answer.results[commands.IB_SYSFS.id].stdout).ports if _is_rail(p, profile)]
+        found = [p for p in ports_of(answer.results[commands.IB_SYSFS.id].stdout).ports if _is_rail(p, profile)]
         rails.update({(node, port.device): frozenset(port.pkeys) for port in found if port.pkeys})
         blind = [port.device for port in found if not port.pkeys]
         findings += [_unread(node.name, device) for device in (blind if found else ["partition keys"])]

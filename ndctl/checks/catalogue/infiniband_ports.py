@@ -8,11 +8,11 @@ from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import evidence, node_judge
 from ndctl.checks.majority import camps, majority
 from ndctl.checks.rail_rates import rate_findings
+from ndctl.checks.read_once import ports_of
 from ndctl.checks.texts.ib_sysfs import JUDGE
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.ib_sysfs import parse
 from ndctl.profiles.schema import Profile
 
 _ID = "infiniband.ports"
@@ -25,7 +25,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
         result = answer.results.get(commands.IB_SYSFS.id)
         if result is None:
             continue
-        for port in parse(result.stdout).ports:
+        for port in ports_of(result.stdout).ports:
             if port.link_layer == "InfiniBand":
                 seen.setdefault(("firmware", port.device), {})[node.name] = port.firmware
                 seen.setdefault(("board id", port.device), {})[node.name] = port.board_id
@@ -79,7 +79,7 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     findings = _judge_text(answer, profile)
     if findings:
         return findings
-    ports = [p for p in parse(answer.results[commands.IB_SYSFS.id].stdout).ports if is_ours(p.device, profile)]
+    ports = [p for p in ports_of(answer.results[commands.IB_SYSFS.id].stdout).ports if is_ours(p.device, profile)]
     active = sum(1 for port in ports if port.state == "Active")
     complete = active == len(ports) == profile.infiniband.ports.value
     return [

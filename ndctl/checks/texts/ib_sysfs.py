@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from ndctl.checks.read_once import ports_of
 from ndctl.checks.texts.base import TextJudge
 from ndctl.checks.texts.port_judge import port_findings
-from ndctl.parse.ib_sysfs import parse
 
 
 def looks_like(text: str) -> float:
@@ -17,7 +17,7 @@ def looks_like(text: str) -> float:
 JUDGE = TextJudge(
     tool="ib-sysfs",
     title="grep -H . /sys/class/infiniband/*/ports/*/…: InfiniBand ports, counters, partition keys",
-    parse=parse,
+    parse=ports_of,
     judge=port_findings,
     looks_like=looks_like,
     aliases=("sysfs", "infiniband-sysfs"),

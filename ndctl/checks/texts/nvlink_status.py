@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from ndctl.checks.read_once import links_of
 from ndctl.checks.texts.base import TextJudge
 from ndctl.checks.texts.nvidia_troubles import trouble_findings
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
-from ndctl.parse.nvlink_status import GpuLinks, Link, NvlinkStatus, parse
+from ndctl.parse.nvlink_status import GpuLinks, Link, NvlinkStatus
 from ndctl.profiles.schema import Profile
 
 _SPEED_SLACK = 0.01  # printed to three digits
@@ -273,7 +274,7 @@ def looks_like(text: str) -> float:
 JUDGE = TextJudge(
     tool="nvlink-status",
     title="nvidia-smi nvlink --status: links up and their speed",
-    parse=parse,
+    parse=links_of,
     judge=judge,
     looks_like=looks_like,
     aliases=("nvidia-smi-nvlink", "nvlink", "nvidia-smi-nvlink-status"),

@@ -1,0 +1,32 @@
+"""Texts that several checks read, parsed once for all of them. A rack is judged more than once in a run, too."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ndctl.parse import ib_sysfs, kernel_log, nvlink_status
+from ndctl.parse.kernel_log import KernelLog
+from ndctl.parse.nvlink_status import NvlinkStatus
+from ndctl.parse.ports import Ports
+
+# Texts of each kind that are kept: those of the racks that are judged at one time (18 nodes a rack, 16 racks), not
+# those of a whole region, which would fill the memory and are not asked for again.
+KEPT = 512
+
+
+@lru_cache(maxsize=KEPT)
+def kernel_log_of(text: str, stderr: str) -> KernelLog:
+    """`kernel_log.parse`."""
+    return kernel_log.parse(text, stderr)
+
+
+@lru_cache(maxsize=KEPT)
+def ports_of(text: str) -> Ports:
+    """`ib_sysfs.parse`."""
+    return ib_sysfs.parse(text)
+
+
+@lru_cache(maxsize=KEPT)
+def links_of(text: str) -> NvlinkStatus:
+    """`nvlink_status.parse`."""
+    return nvlink_status.parse(text)
