@@ -1,19 +1,17 @@
-"""Repairs against the embedded region: evidence first, places kept, keys learned anew, nothing forgotten when cut off."""
+"""Repairs against the embedded region: evidence first, places kept, keys learned anew, gone on with when cut off."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
-from azure.core.exceptions import ServiceRequestError
 
 from ndctl.azure import repair as azure_repair
 from ndctl.azure.clients import AzureClients, connect
-from ndctl.inventory.loader import Loaded
+from ndctl.inventory.loader import Loaded, load
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.places import Node
 from ndctl.workflow.deploy import deploy
@@ -107,3 +105,60 @@ def test_replacing_a_node_keeps_its_place(region: Region, loaded: Loaded, client
         for run in result.runs
         for rack in run.racks
     ]
+
+
+def test_what_must_not_be_done_is_refused(region: Region, loaded: Loaded, clients: AzureClients) -> None:
+    cluster = loaded.inventory.cluster
+
+    def refused(action: RepairAction, *nodes: str, **more: Any) -> NdctlError:
+        with pytest.raises(NdctlError) as caught:
+            plan(loaded, clients, action, *nodes, **more)
+        return caught.value
+
+    two = refused(RepairAction.REBOOT, "rack01-n01", "rack01-n02")
+    assert (two.code, two.exit_code) == ("repair.blast-radius", ExitCode.PREFLIGHT)
+    assert "rack01: 2 nodes would be away at once, 1 allowed" in two.message
+    assert refused(RepairAction.REBOOT, "rack01-n09").code == "nodes.no-such-node"
+    region.faults.add("slurm-allocated", node=NODE, cluster=cluster)
+    for _ in range(50):  # the nodes see what is planted within a moment
+        try:
+            plan(loaded, clients, RepairAction.REBOOT)
+        except NdctlError as error:
+            assert (error.code, error.exit_code) == ("repair.in-use", ExitCode.PREFLIGHT)
+            assert "Slurm says ALLOCATED" in error.message
+            break
+    else:
+        pytest.fail("a node that Slurm has allocated may be rebooted")
+    assert plan(loaded, clients, RepairAction.REBOOT, force=True).targets[0].node.name == NODE
+    region.change(loaded.path, protect=True)
+    protected = load(loaded.path)
+    with pytest.raises(NdctlError, match="is protected") as caught:
+        plan_repair(protected, request(protected, RepairAction.REPLACE), clients)
+    assert caught.value.exit_code is ExitCode.PREFLIGHT
+
+
+def test_a_replacement_that_was_cut_off_is_gone_on_with(
+    loaded: Loaded, clients: AzureClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {one.name: one for one in discover(loaded, clients).nodes}
+    grow = azure_repair.grow
+
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(azure_repair, "grow", cut)
+    interrupted = repair(plan(loaded, clients, RepairAction.REPLACE), clients)
+    assert interrupted.exit_code is ExitCode.INTERRUPTED
+    entry = Repairs(cluster_dir(loaded.inventory, loaded.path)).get(NODE)
+    assert entry is not None and entry.phase is Phase.DELETED and entry.evidence
+    assert NODE not in {one.name for one in discover(loaded, clients).nodes}
+    with pytest.raises(NdctlError, match="a replace begun by"):
+        plan(loaded, clients, RepairAction.REBOOT)
+    with pytest.raises(NdctlError, match="2 nodes would be away at once"):
+        plan(loaded, clients, RepairAction.REBOOT, "rack01-n03")
+    monkeypatch.setattr(azure_repair, "grow", grow)
+    again = repair(plan(loaded, clients, RepairAction.REPLACE), clients)
+    assert again.exit_code is ExitCode.OK, again.as_dict()
+    after = {one.name: one for one in discover(loaded, clients).nodes}
+    assert set(after) == set(before) and after[NODE].vm_id != before[NODE].vm_id
+    assert again.ends[0].entry is not None and again.ends[0].entry.evidence == entry.evidence
