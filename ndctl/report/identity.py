@@ -3,7 +3,8 @@
 Taken out are a node's own names and addresses, as they are known, and by their form: UUIDs, GUIDs and GIDs, MACs and
 InfiniBand hardware addresses, serial numbers (by the word before them). Another node's name or address stays: whom a
 node cannot reach is what it says. So does every number that could be measured: a hexadecimal one counts as a GUID only
-with a vendor's prefix, as masks such as 0x0000000000000004 have none.
+with a vendor's prefix, as masks such as 0x0000000000000004 have none. And so does what names something that nodes
+share, where a node that differs is the one to be found: the UUID of an NVLink domain, the serial of a chassis.
 """
 
 from __future__ import annotations
@@ -35,11 +36,16 @@ _FORMS = re.compile(
     # ibv_devices prints GUIDs bare, behind the device
     rf"|(?P<device>\b(?:mlx5|mana|bnxt_re|irdma)_\w+[ \t]+)(?P<bare>{_HEX}{{16}})(?!\w)"
     r"|(?P<word>\b(?:[Ss]erial|SERIAL)(?:[ _-]?(?:[Nn]umber|NUMBER|[Nn]o\.?))?|\bS/N|\bSN)"
-    r"(?P<sep>[ \t]{0,60}[\"']?[ \t]{0,60}[:=>]?[ \t]{0,4}[\"']?)(?P<serial>[A-Za-z0-9][A-Za-z0-9-]{3,39})(?![\w.-])"
+    r"(?P<sep>>|[ \t]{0,60}[\"']?[ \t]{0,60}[:=]?[ \t]{0,4}[\"']?)(?P<serial>[A-Za-z0-9][A-Za-z0-9-]{3,39})(?![\w.-])"
 )
 _STANDS_FOR = {
     "uuid": UUID, "mac": MAC, "gid": GUID, "local": ADDRESS, "guid": GUID, "bare": GUID, "serial": SERIAL,
 }  # fmt: skip
+_SHARED = {
+    "uuid": re.compile(r"(?i)(?:cluster|domain|fabric|partition)[ _-]?uuid\W{0,60}$"),
+    "serial": re.compile(r"(?i)chassis[ _-]?$"),
+}
+_LOOKED_BACK = 80  # characters before a word, where it says whose it is
 _NO_GUID = re.compile("000000|ffff")  # masks and counters; addresses in the kernel
 _DIGITS = re.compile(r"\d")
 _NUMBER_LIKE = re.compile(r"[0-9.,:eExXa-fA-F+-]+")
@@ -96,6 +102,9 @@ def _telling(word: str) -> bool:
 
 def _replaced(match: re.Match[str], note: Callable[[str], object]) -> str:
     text, kind = match[0], match.lastgroup or ""
+    shared = _SHARED.get(kind)
+    if shared is not None and shared.search(match.string[max(0, match.start() - _LOOKED_BACK) : match.start()]):
+        return text
     before = ""
     if kind == "serial":
         if not _DIGITS.search(match["serial"]) or not match["sep"]:

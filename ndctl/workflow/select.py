@@ -133,10 +133,13 @@ def parse_nodes(text: str, groups: Mapping[str, Collection[str]]) -> frozenset[s
 
 
 def _no_node_set(text: str, why: str) -> NdctlError:
+    hint = "e.g. --nodes 'rack01-n[01-18]', --exclude @failed"
+    if "padding" in why:
+        hint = "numbers of one range have one length: rack[01-99,100-120]; or a wildcard: 'rack*-n01'"
     return NdctlError(
         "select.nodes",
         f"{text!r} is no node set: {why}",
-        hint="e.g. --nodes 'rack01-n[01-18]', --exclude @failed",
+        hint=hint,
         exit_code=ExitCode.USAGE,
     )
 
@@ -226,10 +229,14 @@ def _groups(
         groups[name] = named & everything
         gone = len(named - everything)
         notes.append(
-            f"@{name}: {len(groups[name]):,} nodes by run {run.id}"
+            f"@{name}: {_count(len(groups[name]))} by run {run.id}"
             + (f", and {gone:,} that are no longer there" if gone else "")
         )
     return groups, tuple(notes)
+
+
+def _count(nodes: int) -> str:
+    return f"{nodes:,} node{'' if nodes == 1 else 's'}"
 
 
 def _narrowed(rack: Rack, chosen: frozenset[str]) -> Rack:

@@ -213,7 +213,7 @@ def test_a_region_healthy_then_broken_and_its_groups(lab: Lab, tmp_path: Path) -
         done = ground.ndctl("--nodes", "@failed", "--", "true")
         assert done.returncode == 0, done.stderr
         assert done.stderr.splitlines()[:2] == [
-            f"lab  @failed: 1 nodes by run {run}",
+            f"lab  @failed: 1 node by run {run}",
             "lab  1 of 8 nodes: rack01-n02",
         ]
         done = ground.ndctl("--nodes", "@incomplete", "--", "true")

@@ -59,6 +59,11 @@ def test_what_is_a_nodes_own(text: str, told: str) -> None:
         "link-local of another: 10.40.7.5, rack07-n04",
         "110.40.7.4 10.40.7.45 10.40.7.4.5 rack07-n031 xrack07-n03 rack07-n03-eth0 vm-ab000003.internal.example",
         "md5 d41d8cd98f00b204e9800998ecf8427e",
+        # shared by the nodes of a rack: who differs here is the one to be found
+        "        ClusterUUID                       : 3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+        "<clusterUuid>3f2504e0-4f89-11d3-9a0c-0305e82c3301</clusterUuid>",
+        "cluster_uuid=3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+        "        Chassis Serial Number             : 1821325192136",
         "N/A",
         "",
     ],

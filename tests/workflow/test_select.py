@@ -53,6 +53,13 @@ def test_what_is_no_node_set_is_refused_before_anything_is_asked(text: str) -> N
         assert refused.value.exit_code is ExitCode.USAGE
 
 
+def test_ranges_beyond_rack99_are_written_in_two_parts() -> None:
+    with pytest.raises(NdctlError) as refused:
+        selection_of(nodes="rack[01-100]-n01")
+    assert "rack[01-99,100-120]" in refused.value.hint
+    assert names(selection_of(nodes="rack[01-02,100]-n01")) == "rack[01-02,100]-n01"
+
+
 def test_groups_of_this_hosts_clustershell_are_never_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its configuration may name any command to be run."""
     proof = tmp_path / "ran"
@@ -249,7 +256,7 @@ def test_it_is_said_where_a_group_is_from_and_what_is_gone() -> None:
         result(7, Verdict.REJECTED, finding(FAIL, "x", "rack07-n01")),
     )
     chosen = select(LAB, selection_of(nodes="@failed", exclude="@failed&rack01-n12"), last=lambda _: gone)
-    assert chosen.notes == ("@failed: 1 nodes by run 2026-12-02T03-20, and 1 that are no longer there",)
+    assert chosen.notes == ("@failed: 1 node by run 2026-12-02T03-20, and 1 that are no longer there",)
     assert chosen.line == "1 of 53 nodes: rack01-n11"
 
 
