@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _LINE = re.compile(r"^(?P<path>/\S*?):(?P<value>.*)$")
 _COUNTER = re.compile(
-    r"^[ \t]*/[^\s:]*?/infiniband/([^/\s:]+)/ports/(\d+)/(?:hw_)?counters/([^/\s:]+):[ \t]*(\d{1,40})[ \t\r]*$",
+    r"^[ \t]*/[^\s:]*?/infiniband/([^/\s:]+)/ports/(\d+)/(?:hw_)?counters/([^/\s:]+):[ \t]*(\d{1,40})[ \t]*$",
     re.MULTILINE | re.ASCII,
 )
 
@@ -29,4 +29,5 @@ def lines(text: str) -> Iterator[tuple[str, str]]:
 
 def counters(text: str) -> dict[Counter, int]:
     """InfiniBand counters of a listing; a value that is no number is left out."""
-    return {Counter(device, int(port), name): int(value) for device, port, name, value in _COUNTER.findall(text)}
+    found = _COUNTER.findall(text.replace("\r", "\n"))
+    return {Counter(device, int(port), name): int(value) for device, port, name, value in found}

@@ -145,11 +145,12 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     """Ports that ib_write_bw sent data over, and whose traffic counters stood still meanwhile."""
     findings = []
     for node, answer in view.answers.items():
+        devices = sorted(device for name, device in view.exercised if name == node.name)
         results = [answer.results.get(c.id) for c in (commands.IB_COUNTERS_BEFORE, commands.IB_COUNTERS_AFTER)]
-        if None in results:
+        if not devices or None in results:
             continue
         before, after = (counters(result.stdout) for result in results if result is not None)
-        for device in sorted(device for name, device in view.exercised if name == node.name):
+        for device in devices:
             traffic = [key for key in after if key.device == device and key.name in _TRAFFIC and key in before]
             if any(after[key] != before[key] for key in traffic) or not any(key.device == device for key in after):
                 continue
