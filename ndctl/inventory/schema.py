@@ -110,7 +110,7 @@ class Inventory(Strict):
     ssh: Ssh = Ssh()
     placement: Placement = Placement()
     protect: bool = Field(
-        False, description="true: destroy always refuses, and so do repairs that take a disk (reimage, redeploy, replace)"
+        False, description="true: destroy always refuses, and repairs that take a disk (reimage, redeploy, replace)"
     )
     tags: dict[str, str] = Field(default_factory=dict)
     nccl_env: dict[str, str] = Field(default_factory=dict, description="overrides of the profile's NCCL recipe")
