@@ -289,14 +289,16 @@ class RelayEngine:
             run.passes.add(one)
         if self._ended(run):
             one.halt()
+        began = self._clock()
         try:
-            ended = one.run(head.dial, self._keeper.watch(run))
+            one.run(head.dial, self._keeper.watch(run))
         finally:
             with self._lock:
                 run.passes.discard(one)
-        if key is not None and admit:
-            asked = {peer.node for peer in one.peers if peer.began is not None}
-            rack.admitted(key, ended.admitted, asked)
+            ended = one.ended
+            if key is not None and admit and ended.fault is None and not ended.refused:
+                asked = {peer.node for peer in one.peers if peer.began is not None}
+                rack.offered(key, since=began, asked=asked, admitted=ended.admitted)
         return ended
 
     def _terms(self, key: RunKey | None, admit: bool, *, last: bool = False) -> Terms:
@@ -337,7 +339,8 @@ class RelayEngine:
             able = candidates(self._routes, wanted)
             if key.admitted and able and able[0].node == key.head:
                 one = self._pass_of(None, able[0], able[1:], wanted, self._terms(key, False, last=True), told)
-                ended = one.run(able[0].dial, self._keeper.watch())
+                one.run(able[0].dial, self._keeper.watch())
+                ended = one.ended
             with lock:
                 for node in key.touched - forgot:
                     still.setdefault(node, []).append(Command(f"{_FORGET}-{key.token}", forget.shell, timeout_s=20))

@@ -124,7 +124,7 @@ class Pass:
         self._channel: paramiko.Channel | None = None
         self._halted = False
         self._last = 0.0
-        self._ended = Ended()
+        self.ended = Ended()
         self._turn = threading.Lock()
         self._over = threading.Event()
         self._closed = False
@@ -145,8 +145,8 @@ class Pass:
             self._halted = True
             self._say("halt")
 
-    def run(self, dial: Callable[[Target, Watch], Any], watch: Watch) -> Ended:
-        """watch: of the head's connection; the peers have their own."""
+    def run(self, dial: Callable[[Target, Watch], Any], watch: Watch) -> None:
+        """Sets `ended`. watch: of the head's connection; the peers have their own."""
         sock: Any = None
         session: Session | None = None
         agent: LoginAgent | None = None
@@ -157,12 +157,12 @@ class Pass:
             agent = self._agent(session)
             self._converse(session, agent, frames, watch)
         except Fault as fault:
-            self._ended.fault = fault
+            self.ended.fault = fault
         except (paramiko.SSHException, OSError, EOFError) as error:
             if session is None:
                 words = f"{self._target}: {connection.why(error)}"
-                self._ended.fault = Fault(OutcomeKind.UNREACHABLE, words, passing=True)
-            self._ended.lost = connection.why(error)
+                self.ended.fault = Fault(OutcomeKind.UNREACHABLE, words, passing=True)
+            self.ended.lost = connection.why(error)
         finally:
             if agent is not None:
                 agent.close()
@@ -173,12 +173,11 @@ class Pass:
                 self._closed = True
         if self._error is not None:
             raise self._error
-        if not (self._ended.done or self._ended.fault or self._ended.refused):
+        if not (self.ended.done or self.ended.fault or self.ended.refused):
             self._head_is_lost(frames, watch)
         for peer in self._peers:
             peer.watch.close()
         watch.close()
-        return self._ended
 
     def _agent(self, session: Session) -> LoginAgent | None:
         if self._terms.token and not self._terms.admit:
@@ -240,7 +239,7 @@ class Pass:
         try:
             channel = session.open_session(timeout=target.channel_s + 1)
         except (paramiko.SSHException, EOFError) as error:
-            self._ended.refused = f"it opens no session ({connection.why(error)})"
+            self.ended.refused = f"it opens no session ({connection.why(error)})"
             return
         channel.set_combine_stderr(True)
         inflow: Any = Inflow(channel, lambda data: self._hear(frames, watch, data), self._over.set)
@@ -271,8 +270,8 @@ class Pass:
             except Exception as error:
                 self._error = error
             if frames.garbled:
-                self._ended.lost = frames.garbled
-            if frames.garbled or self._ended.done or self._ended.refused or self._error is not None:
+                self.ended.lost = frames.garbled
+            if frames.garbled or self.ended.done or self.ended.refused or self._error is not None:
                 self._over.set()
             elif frames.begun:
                 watch.set("relay", self._patience())
@@ -283,10 +282,10 @@ class Pass:
 
     def _take(self, frame: Frame) -> None:
         if frame.kind is FrameKind.CANNOT:
-            self._ended.refused = _REFUSALS.get(frame.word, frame.word)
-            self._ended.no_key = frame.word == NO_KEY
+            self.ended.refused = _REFUSALS.get(frame.word, frame.word)
+            self.ended.no_key = frame.word == NO_KEY
         elif frame.kind is FrameKind.DONE:
-            self._ended.done = True
+            self.ended.done = True
         elif frame.kind is not FrameKind.TICK:
             peer = self._peers[frame.peer]
             if peer.concluded:
@@ -323,7 +322,7 @@ class Pass:
     def _conclude(self, peer: Peer, frame: Frame) -> None:
         outcome, why = self._outcome(peer, frame)
         if ADMITTED in peer.reader.noise and f"{peer.reader.nonce} {ADMITTED}" in peer.reader.noise:
-            self._ended.admitted.add(peer.node)
+            self.ended.admitted.add(peer.node)
         self._tell(peer, outcome, why)
 
     def _tell(self, peer: Peer, outcome: Outcome, why: str = "") -> None:
@@ -362,7 +361,7 @@ class Pass:
 
     def _head_is_lost(self, frames: FrameReader, watch: Watch) -> None:
         """The connection ended before `done`. Of the head itself that is an answer; its peers are not to blame."""
-        ended = self._ended
+        ended = self.ended
         stopped = watch.expired == INTERRUPTED
         if not frames.begun and not stopped:
             ended.refused = f"it does not run the relay{': ' + frames.noise[:200] if frames.noise else ''}"

@@ -36,11 +36,17 @@ class Candidate:
 
 @dataclass(slots=True)
 class RunKey:
-    """An ephemeral key made on a head. touched: peers that may admit it; until: monotonic seconds."""
+    """An ephemeral key of a head's.
+
+    made:    the head may have it
+    touched: peers that may admit it; admitted: those that said so
+    until:   monotonic seconds, when it is to be admitted anew
+    """
 
     token: str
     head: Node
-    until: float
+    until: float = 0.0
+    made: bool = False
     touched: set[Node] = field(default_factory=set)
     admitted: set[Node] = field(default_factory=set)
 
@@ -71,15 +77,16 @@ class Rack:
             if key is None or not usable:
                 if key is not None:
                     self._spent.append(key)
-                key = self._key = RunKey(secrets.token_hex(12), head, 0.0)
-            key.until = self._clock() + _KEY_USED_S
-            key.touched |= peers
+                key = self._key = RunKey(secrets.token_hex(12), head)
             return key, True
 
-    def admitted(self, key: RunKey, peers: set[Node], asked: set[Node]) -> None:
-        """Which of the peers that were asked to admit it did."""
+    def offered(self, key: RunKey, *, since: float, asked: set[Node], admitted: set[Node]) -> None:
+        """A pass in which the head made the key and these peers were asked to admit it; `since`: when it began."""
         with self._lock:
-            key.admitted |= peers
+            key.made = True
+            key.until = since + _KEY_USED_S
+            key.touched |= asked
+            key.admitted |= admitted
             if asked - key.admitted:
                 self._agent_only = True
 
@@ -96,7 +103,7 @@ class Rack:
         with self._lock:
             keys = self._spent + ([self._key] if self._key is not None else [])
             self._spent, self._key = [], None
-            return keys
+            return [key for key in keys if key.made]
 
 
 def candidates(routes: Routes, nodes: Mapping[Node, tuple[Command, ...]]) -> list[Candidate]:

@@ -233,7 +233,7 @@ def _script_folders(pid: int) -> list[Path]:
             links.append(Path(os.readlink(f"/proc/{pid}/fd/{number}")))
         except OSError:
             continue
-    return [link.parent for link in links if link.parent.name.startswith("ndctl.")]
+    return [link.parent for link in links if link.parent.name.startswith(("ndctl.", "ndctl-relay."))]
 
 
 def _end(pid: int) -> None:
