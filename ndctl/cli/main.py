@@ -49,6 +49,7 @@ VERBS = (
     "runs",
     "schema",
     "destroy",
+    "bootstrap",
     "sim",
 )
 

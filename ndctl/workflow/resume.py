@@ -87,6 +87,16 @@ def resumable(
     return Resumed(found.id, found.started, plans)
 
 
+def cut_off_since(began: str, request: Request, loaded: Loaded) -> bool:
+    """Whether the newest run of an inventory was begun at `began` (RFC 3339, UTC) or later, was asked like `request`,
+    and was cut off."""
+    try:
+        with Store(request.record, create=False) as store:
+            return resumable(store, [loaded], request.settings).started >= began
+    except NdctlError:
+        return False
+
+
 def _cut_off(store: Store, line: RunLine) -> bool:
     return line.finished is None or store.load(line.id).interrupted
 
