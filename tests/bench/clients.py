@@ -51,7 +51,8 @@ def ndctl_settings(job: dict[str, Any]) -> Any:
     )
 
 
-def ndctl(job: dict[str, Any]) -> Run:
+def ndctl(job: dict[str, Any], *, relayed: bool = False) -> Run:
+    """relayed: each rack through one of its nodes, every login signed by the client's agent."""
     from ndctl.model.answers import Command
     from ndctl.model.places import Node
     from ndctl.ssh import visit  # noqa: F401  counted as start-up, as asyncssh's import is
@@ -59,11 +60,19 @@ def ndctl(job: dict[str, Any]) -> Run:
 
     settings = ndctl_settings(job)
     command = Command("bench", job_script(job), timeout_s=60)
-    nodes = [Node(f"n{at}", "bench", address=address) for at, address in enumerate(job["addresses"])]
+    nodes = [
+        Node(f"{rack}-n{at}", rack, address=address, port=job["port"])
+        for at, (rack, address) in enumerate(zip(job["racks"], job["addresses"], strict=True))
+    ]
+    make: Callable[[], Any] = partial(Engine, settings)
+    if relayed:
+        from ndctl.ssh.relay import RelayEngine
+
+        make = partial(RelayEngine, settings, single=True)
 
     def run() -> Sizes:
         sizes: Sizes = {}
-        with Engine(settings) as engine:
+        with make() as engine:
             for answer in engine.collect({node: [command] for node in nodes}):
                 if answer.outcome.ok:
                     sizes[answer.node.address] = len(answer.results["bench"].stdout)
@@ -189,6 +198,7 @@ def _program(name: str, job: dict[str, Any]) -> Run:
 
 CLIENTS: dict[str, Callable[[dict[str, Any]], Run]] = {
     "ndctl": ndctl,
+    "ndctl-relay": partial(ndctl, relayed=True),
     "ndctl-whole": ndctl_whole,
     "asyncssh": asyncssh,
     "parallel-ssh": parallel_ssh,

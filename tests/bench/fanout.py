@@ -142,11 +142,10 @@ def judge(results: dict[int, dict[str, Measured]], missing: dict[str, str]) -> l
     if RSS_NODES in ours:
         whole = ours[RSS_NODES].median_s is not None
         bars.append(Bar(f"rss-mb-{RSS_NODES}", ours[RSS_NODES].rss_mb if whole else None, RSS_MB))
-    if results and (RELAY in missing or any(RELAY in found for found in results.values())):
-        nodes = RELAY_NODES if RELAY_NODES in results else max(results)
-        relayed = results[nodes].get(RELAY)
-        value = ratio(relayed, ours[nodes]) if relayed is not None else None
-        bars.append(Bar(f"relay-vs-direct-{nodes}", value, RELAY_LIMIT, missing.get(RELAY, "")))
+    if RELAY_NODES in ours and (RELAY in missing or RELAY in results[RELAY_NODES]):
+        relayed = results[RELAY_NODES].get(RELAY)
+        value = ratio(relayed, ours[RELAY_NODES]) if relayed is not None else None
+        bars.append(Bar(f"relay-vs-direct-{RELAY_NODES}", value, RELAY_LIMIT, missing.get(RELAY, "")))
     if len(ours) >= 3:
         bars.append(Bar("marginal-cpu-spread", marginal_spread(ours), MARGINAL_SPREAD))
     return bars

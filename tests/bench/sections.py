@@ -67,12 +67,13 @@ def wrap_everything(clocks: Clocks) -> None:
     from paramiko.transport import Transport
 
     from ndctl.model import jsonable
+
+    clocks.wrap("JSON", jsonable, "dumps")  # the record binds it by name
     from ndctl.record.answers import Answers
     from ndctl.record.store import Store
     from ndctl.ssh import visit
     from ndctl.ssh.stream import StreamReader
 
-    clocks.wrap("JSON", jsonable, "dumps")
     clocks.wrap("ssh", Transport, "run")
     clocks.wrap("ssh", visit, "visit")
     clocks.wrap("framing", StreamReader, "feed")

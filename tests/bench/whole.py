@@ -69,10 +69,11 @@ def where_lines(where: dict[str, Any], nodes: int) -> list[str]:
     parsers = sorted((name for name in spent if name.startswith(TEXT)), key=lambda name: -spent[name])
     rows = {**spent, "other": whole - sum(spent.values()), "other text parsing": sum(spent[name] for name in parsers)}
     calls["other text parsing"] = sum(calls[name] for name in parsers)
-    return [
-        f"| {name} | {1000 * rows.get(name, 0.0) / nodes:.2f} | {rows.get(name, 0.0) / whole:.0%} | {calls.get(name, '')} |"
-        for name in (*SECTIONS, *parsers[:SHOWN])
-    ]
+    lines = []
+    for name in (*SECTIONS, *parsers[:SHOWN]):
+        used = rows.get(name, 0.0)
+        lines.append(f"| {name} | {1000 * used / nodes:.2f} | {used / whole:.0%} | {calls.get(name, '')} |")
+    return lines
 
 
 def main(arguments: list[str] | None = None) -> int:
