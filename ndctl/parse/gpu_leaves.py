@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from ndctl.parse.fabric_health import faults_of_mask, faults_of_words
 from ndctl.parse.figures import known, real, whole, with_unit, yes
@@ -49,9 +50,9 @@ class Leaves:
     def get(self, *patterns: str) -> str | None:
         """The first value whose path ends in a pattern's last label below its other labels: "remapped rows>pending"."""
         for pattern in patterns:
-            *above, leaf = pattern.split(">")
+            above, leaf = _steps(pattern)
             for ancestors, value in self._by_leaf.get(leaf, ()):
-                if _in_order(above, ancestors):
+                if not above or (above[0] in ancestors if len(above) == 1 else _in_order(above, ancestors)):
                     return value
         return None
 
@@ -67,7 +68,14 @@ class Leaves:
                     yield leaf, value
 
 
-def _in_order(wanted: list[str], path: tuple[str, ...]) -> bool:
+@lru_cache(maxsize=1024)
+def _steps(pattern: str) -> tuple[tuple[str, ...], str]:
+    """(labels above, the last label) of a pattern; the same two hundred are asked of every GPU."""
+    *above, leaf = pattern.split(">")
+    return tuple(above), leaf
+
+
+def _in_order(wanted: tuple[str, ...], path: tuple[str, ...]) -> bool:
     rest = iter(path)
     return all(any(step == name for step in rest) for name in wanted)
 

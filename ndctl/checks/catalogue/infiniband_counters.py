@@ -52,7 +52,8 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
             return [missing]
     before = counters(answer.results[commands.IB_COUNTERS_BEFORE.id].stdout)
     after = counters(answer.results[commands.IB_COUNTERS_AFTER.id].stdout)
-    watched = {key for key in after if is_ours(key.device, profile) and key.name in profile.infiniband.counter_limits}
+    limits = profile.infiniband.counter_limits
+    watched = {key for key in after if key.name in limits and is_ours(key.device, profile)}
     raw = evidence(answer, commands.IB_COUNTERS_AFTER)
     if not watched or not watched & set(before):
         return [
