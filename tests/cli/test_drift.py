@@ -127,7 +127,11 @@ def test_nothing_deployed_and_a_wrong_ignore_list(region: Region, ndctl: Ndctl) 
         ({"flag": True}, {"flag": "true"}, []),
         ({"flag": True}, {"flag": 1}, [("flag", Sort.DIFFERS)]),
         ({"capacity": 18}, {"capacity": None}, [("capacity", Sort.NOT_TOLD)]),
-        ({"keys": [{"path": "/a", "keyData": None}]}, {"keys": [{"path": "/a", "keyData": "x"}]}, [("keys.a.keyData", Sort.NOT_TOLD)]),
+        (
+            {"keys": [{"path": "/a", "keyData": None}]},
+            {"keys": [{"path": "/a", "keyData": "x"}]},
+            [("keys.a.keyData", Sort.NOT_TOLD)],
+        ),
     ],
 )  # fmt: skip
 def test_what_counts_as_drift(wanted: dict[str, Any], live: dict[str, Any], found: list[tuple[str, Sort]]) -> None:

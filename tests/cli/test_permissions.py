@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from ndctl.azure.roles import role_definition, verb_names
+from ndctl.azure.roles import verb_names
 from ndctl.cli.main import VERBS
 
 if TYPE_CHECKING:

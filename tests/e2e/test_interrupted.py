@@ -53,8 +53,10 @@ class Program:
                     str(lab.inventory),
                     "--record",
                     str(self.record),
-                ]
-                + ["-o", "json", *options],
+                    "-o",
+                    "json",
+                    *options,
+                ],
                 stdout=out,
                 stderr=err,
                 env={**os.environ, "NDCTL_STATE_DIR": str(folder / "state")},
