@@ -21,7 +21,7 @@ def listed(region: Region, **options: Any) -> list[Any]:
 
 def test_a_reset_connection_has_no_answer_and_the_next_one_has(region: Region, faults: FaultBook) -> None:
     faults.add("connection-reset", count=1)
-    with pytest.raises(ServiceResponseError, match="reset|closed|aborted"):
+    with pytest.raises(ServiceResponseError, match=r"reset|closed|aborted"):
         listed(region, retry_total=0)
     listed(region, retry_total=0)
 

@@ -58,7 +58,7 @@ def test_printed_sent_once_and_followed(loaded: Loaded, clients: AzureClients) -
     assert told["additionalProperties"]["SerialNumber"].startswith("165")
     assert report.unverified == ""
 
-    with pytest.raises(NdctlError, match="not registered to use namespace 'Microsoft.Impact'") as refused:
+    with pytest.raises(NdctlError, match=r"not registered to use namespace 'Microsoft.Impact'") as refused:
         send(loaded, report, clients)
     assert refused.value.exit_code is ExitCode.PREFLIGHT
     clients.resources.providers.register("Microsoft.Impact")
@@ -97,7 +97,7 @@ def test_a_finding_from_before_a_reboot_is_refused(loaded: Loaded, clients: Azur
 
 
 def test_nothing_to_report_is_refused(loaded: Loaded, clients: AzureClients) -> None:
-    with pytest.raises(NdctlError, match="found no failure of infiniband.ports on rack01-n02"):
+    with pytest.raises(NdctlError, match=r"found no failure of infiniband.ports on rack01-n02"):
         make_report(loaded, NODE, clients, check="infiniband.ports")
     with pytest.raises(NdctlError, match="is no category of Azure's"):
         make_report(loaded, NODE, clients, category="NvLinks")
