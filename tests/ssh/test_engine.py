@@ -23,7 +23,7 @@ ADDRESS = Command("address", "echo ${SSH_CONNECTION#* * }")
 def test_sixty_four_nodes_each_answer_for_themselves(start_sshd: Callable[..., openssh.Sshd]) -> None:
     server = start_sshd(nodes=64)
     events: list[Event] = []
-    with Engine(server.settings(), events=events.append) as engine:
+    with Engine(server.settings(channel_s=120.0), events=events.append) as engine:
         answers = engine.ask({node: [ADDRESS] for node in server.nodes})
     assert list(answers) == list(server.nodes)
     for node, answer in answers.items():

@@ -266,7 +266,8 @@ def test_fault(server: openssh.Sshd, tmp_path: Path, craft: Callable[..., Crafte
     healthy = dataclasses.replace(server.nodes[0], name="rack01-n99")
     with ExitStack() as stack:
         trial = row.arrange(Stage(server, tmp_path, craft, stack))
-        settings = server.settings(**{"retries": 3 if row.runs else 0, **trial.changes})
+        # Busy cores may be slow to begin a script; no row is about that deadline.
+        settings = server.settings(**{"retries": 3 if row.runs else 0, "channel_s": 120.0, **trial.changes})
         with Engine(settings) as engine:
             answers = list(engine.collect({trial.node: trial.commands, healthy: (ECHO,)}))
     bad, good = (next(one for one in answers if one.node is node) for node in (trial.node, healthy))
