@@ -47,7 +47,7 @@ _BEFORE: tuple[tuple[str, OutcomeKind, str], ...] = (
     (r"Could not resolve hostname .*: (?P<why>[^\n]+)", _KIND.UNREACHABLE, "{why}"),
     (r"during banner exchange|Connection to .* timed out", _KIND.UNREACHABLE, "does not finish the SSH handshake"),
     (r"No SSH version received|invalid format|banner line", _KIND.UNREACHABLE, "does not answer as an SSH server"),
-    (r"Unable to negotiate .*: (?P<why>[^\n]+)", _KIND.UNREACHABLE, "and the head share no algorithm: {why}"),
+    (r"Unable to negotiate .*?: (?P<why>[^\n]+)", _KIND.UNREACHABLE, "and the head share no algorithm: {why}"),
     (r"kex_exchange_identification|ssh_dispatch_run_fatal", _KIND.UNREACHABLE, "broke off before the login"),
     (r"Connection (?:closed|reset) by|Broken pipe|Disconnected", _KIND.UNREACHABLE, "broke off before the login"),
 )
