@@ -35,7 +35,7 @@ from ndctl.workflow.transport import SshTransport
 if TYPE_CHECKING:
     from ndctl.workflow.gathered import Gathered
     from ndctl.workflow.rack_work import LiveWork
-    from ndctl.workflow.recording import Source
+    from ndctl.workflow.source import Source
     from ndctl.workflow.transport import Transport
     from ndctl.workflow.validate import Request
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ndctl.model.events import EventSink
     from ndctl.workflow.gathered import Gathered
     from ndctl.workflow.rack_work import LiveWork, RackWork
-    from ndctl.workflow.recording import Source
+    from ndctl.workflow.source import Source
     from ndctl.workflow.transport import Transport
     from ndctl.workflow.validate import Request
 

@@ -14,7 +14,7 @@ from ndctl.workflow.executors import wait_for_all
 from ndctl.workflow.gathered import Gathered
 from ndctl.workflow.history import hold_against_past
 from ndctl.workflow.rack_work import RackWork, shared_by_tests
-from ndctl.workflow.recording import Source
+from ndctl.workflow.source import Source
 from ndctl.workflow.transport import Transport, remarks_told
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from ndctl.workflow.transport import Transport
 if TYPE_CHECKING:
     from ndctl.jobs.active.base import Outcome
     from ndctl.workflow.bounds import NodeBound
-    from ndctl.workflow.recording import Source
+    from ndctl.workflow.source import Source
     from ndctl.workflow.validate import Request
 
 TESTED_AT_ONCE = 16  # racks whose active tests run side by side

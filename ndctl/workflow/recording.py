@@ -15,18 +15,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ndctl import __version__
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.errors import NdctlError
 from ndctl.model.jsonable import jsonable
-from ndctl.model.places import Cluster, Node, Rack
+from ndctl.model.places import Cluster, Node
 from ndctl.record.past import Measured
 from ndctl.record.store import Store
 from ndctl.workflow.client_load import client_trouble
 from ndctl.workflow.resume import Resumed, ResumedWork, this_process
+from ndctl.workflow.source import Past, Worker
 from ndctl.workflow.transport import Transport, remarks_of
 
 if TYPE_CHECKING:
@@ -38,59 +39,6 @@ if TYPE_CHECKING:
 HOST_KEYS = "host-keys"  # known_hosts lines of a node, kept beside its answers
 # Of an inventory that which judging looks at: what is not listed here is neither recorded nor put into a bundle.
 _JUDGED_BY = ("cluster", "racks", "vms_per_rack", "vm_size", "image", "nccl_env", "disabled_checks", "placement")
-Past = Mapping[str, tuple[int, int]]
-
-
-class Source(Protocol):
-    """What gathering one cluster needs of its surroundings, live or from a record.
-
-    token:  names what the run starts on nodes; holder: who holds their leases, for people
-    """
-
-    @property
-    def token(self) -> str: ...
-
-    @property
-    def holder(self) -> str: ...
-
-    @property
-    def across_token(self) -> str:
-        """Names what is started between racks."""
-        ...
-
-    def transport(self) -> Transport: ...
-
-    def worker(self, live: LiveWork, one: Gathered, request: Request, on_event: EventSink) -> Worker:
-        """What works on the racks: `live`, or what spares it the racks that had ended."""
-        ...
-
-    def rack_ended(self, rack: str) -> None:
-        """The rack's own work is done."""
-        ...
-
-    def keep_text(self, node: str, command: str, text: str) -> None: ...
-
-    def client_trouble(self, rack: str) -> str:
-        """What is wrong with the machine that asked a rack's nodes, "" when nothing is."""
-        ...
-
-    def found_per_check(self) -> Past: ...
-
-    def earlier(self, rack: str) -> Mapping[Measured, tuple[float, ...]]: ...
-
-    def clock(self) -> float: ...
-
-    def sleep(self, seconds: float) -> None: ...
-
-    def timing(self, rack: str) -> Any:
-        """A context in which this thread reads `clock` on behalf of `rack`, or of a part of its work ("": of all)."""
-        ...
-
-
-class Worker(Protocol):
-    def __call__(self, rack: Rack) -> None: ...
-
-    def stop(self) -> None: ...
 
 
 class RecordingTransport:

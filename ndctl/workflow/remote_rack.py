@@ -26,8 +26,9 @@ from ndctl.profiles import load as load_profile
 from ndctl.profiles.marked_yaml import Document
 from ndctl.workflow.bounds import NodeBound
 from ndctl.workflow.rack_work import RackWork, end_leftovers
-from ndctl.workflow.recording import Past, Recorder
+from ndctl.workflow.recording import Recorder
 from ndctl.workflow.remembered import Remembered
+from ndctl.workflow.source import Past
 
 if TYPE_CHECKING:
     from ndctl.record.store import Store

@@ -27,8 +27,9 @@ from ndctl.workflow.engines import InOrderEngine
 from ndctl.workflow.gather import gather
 from ndctl.workflow.gathered import Gathered
 from ndctl.workflow.rack_work import LiveWork
-from ndctl.workflow.recording import HOST_KEYS, Past
+from ndctl.workflow.recording import HOST_KEYS
 from ndctl.workflow.remembered import NotRemembered, remembered_cluster, remembered_inventory
+from ndctl.workflow.source import Past
 from ndctl.workflow.validate import Request, answer, chosen
 
 _NOT_ASKED = Outcome(OutcomeKind.INTERRUPTED, "this was not asked in the run that is made again")
