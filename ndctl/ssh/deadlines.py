@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 Clock = Callable[[], float]
+RUN_DEADLINE = "the time for the whole run"
 
 
 class Watch:

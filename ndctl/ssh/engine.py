@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.places import Node
-from ndctl.ssh.deadlines import DeadlineKeeper, Watch
+from ndctl.ssh.deadlines import RUN_DEADLINE, DeadlineKeeper, Watch
 from ndctl.ssh.routes import Routes
 from ndctl.ssh.script import in_order
 from ndctl.ssh.settings import SshSettings
@@ -23,6 +23,11 @@ _NO_ADDRESS = Outcome(
     OutcomeKind.UNREACHABLE, "the node has no address", "is it running? see its state in: ndctl nodes INVENTORY"
 )
 _NOT_STARTED = Outcome(OutcomeKind.INTERRUPTED, "stopped from here before this node was asked")
+_RUN_OVER = Outcome(
+    OutcomeKind.TIMED_OUT,
+    "the time for the whole run was up before this node was asked",
+    "ask fewer nodes in one run, or more at once: --fanout",
+)
 _CUT_OFF = Outcome(OutcomeKind.INTERRUPTED, "stopped from here while this node was being asked")
 
 
@@ -102,16 +107,24 @@ class _Run:
     """One fan-out: what was asked, who is still waited for, and the deadlines of its connections.
 
     stoppable: whether `Engine.stop` ends it
+    until: when it is over at the latest
     """
 
     def __init__(
-        self, requests: Mapping[Node, Sequence[Command]], plan: _Plan, keeper: DeadlineKeeper, stoppable: bool
+        self,
+        requests: Mapping[Node, Sequence[Command]],
+        plan: _Plan,
+        keeper: DeadlineKeeper,
+        stoppable: bool,
+        until: float = float("inf"),
     ) -> None:
         self.wanted = {node: in_order(commands) for node, commands in requests.items()}
         self.waiting = set(self.wanted)
         self.answers: queue.SimpleQueue[NodeAnswer] = queue.SimpleQueue()
         self.stoppable = stoppable
         self.over = False
+        self.until = until
+        self.reason, self.left_out = OutcomeKind.INTERRUPTED.value, _NOT_STARTED
         self._plan = plan
         self._keeper = keeper
 
@@ -121,7 +134,7 @@ class _Run:
     def halt(self, at: float) -> list[Node]:
         """Nothing new begins, and nothing lives beyond `at`; the nodes that had not begun."""
         left = self._plan.drain(self)
-        self._keeper.cut_all_by(at, OutcomeKind.INTERRUPTED.value, self)
+        self._keeper.cut_all_by(at, self.reason, self)
         return left
 
     def end(self, now: float) -> None:
@@ -204,7 +217,8 @@ class Engine:
             yield answer
 
     def _fan_out(self, requests: Mapping[Node, Sequence[Command]], *, stoppable: bool) -> Iterator[NodeAnswer]:
-        run = _Run(requests, self._plan, self._keeper, stoppable)
+        until = self._clock() + self._settings.run_deadline_s if stoppable else float("inf")
+        run = _Run(requests, self._plan, self._keeper, stoppable, until)
         if self._stopped(run):
             for node in run.wanted:
                 answer = NodeAnswer(node, _NOT_STARTED)
@@ -224,16 +238,20 @@ class Engine:
 
     def _next_answers(self, run: _Run) -> list[NodeAnswer]:
         """At least one answer, or none when it is time to look at the stop again."""
-        patience = 0.5
-        if self._stopped(run):
-            not_started = run.halt(self._stop_at)
+        patience = min(0.5, max(0.0, run.until - self._clock()))
+        overdue = self._clock() >= run.until
+        if overdue and not self._stopped(run):
+            run.reason, run.left_out = RUN_DEADLINE, _RUN_OVER
+        if overdue or self._stopped(run):
+            at = min(self._stop_at, run.until)
+            not_started = run.halt(at)
             if not_started:
-                return [NodeAnswer(node, _NOT_STARTED) for node in not_started]
-            left = self._stop_at + 1.0 - self._clock()
+                return [NodeAnswer(node, run.left_out) for node in not_started]
+            left = at + 1.0 - self._clock()
             if left <= 0:
                 # Whoever did not come back by now waits in a place that cannot be cut, such as a name server.
-                return [NodeAnswer(node, _CUT_OFF) for node in run.waiting]
-            patience = min(patience, left)
+                return [NodeAnswer(node, _RUN_OVER if overdue else _CUT_OFF) for node in run.waiting]
+            patience = min(0.5, left)
         try:
             answer = run.answers.get(timeout=patience)
         except queue.Empty:
@@ -248,7 +266,8 @@ class Engine:
         while (turn := self._plan.take()) is not None:
             run, node, attempt = turn
             answer, passing = self._visit(run, node)
-            if passing and attempt < settings.retries and not (run.over or self._stopped(run)):
+            late = run.over or self._stopped(run) or self._clock() >= run.until
+            if passing and attempt < settings.retries and not late:
                 delay = retry_delay(attempt, settings.retry_first_s, settings.retry_last_s, self._chance())
                 self._plan.again(run, node, attempt + 1, delay)
                 continue

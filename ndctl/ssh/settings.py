@@ -44,6 +44,7 @@ class SshSettings:
     channel_s:       opening the session
     command_grace_s: what the client waits beyond a command's own deadline on the node
     node_deadline_s: everything a node may take in one attempt, whatever its commands ask for
+    run_deadline_s:  everything one `Engine.collect` may take; who has not answered by then is timed out
     retries:         further attempts after a fault of the connection that came at once (refused, reset)
     learn_hint:      what a person does when a host key is unknown or changed
     """
@@ -60,6 +61,7 @@ class SshSettings:
     channel_s: float = 15.0
     command_grace_s: float = 10.0
     node_deadline_s: float = 1800.0
+    run_deadline_s: float = 14_400.0
     fanout: int = 64
     retries: int = 2
     retry_first_s: float = 0.5

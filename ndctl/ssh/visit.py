@@ -12,7 +12,7 @@ from ndctl.model.answers import Command, CommandResult, NodeAnswer, Outcome, Out
 from ndctl.model.places import Node
 from ndctl.ssh import connection
 from ndctl.ssh.connection import Session
-from ndctl.ssh.deadlines import Watch
+from ndctl.ssh.deadlines import RUN_DEADLINE, Watch
 from ndctl.ssh.script import KILL_AFTER_S, exec_line, new_nonce
 from ndctl.ssh.stream import StreamReader
 from ndctl.ssh.target import Fault, Target
@@ -62,7 +62,7 @@ def visit(
         outcome = Outcome(kind, f"{target}: {connection.why(error)}")
         passing = session is None
     finally:
-        jump_host = jump_host_lost(sock, ask=watch.expired not in ("", INTERRUPTED))
+        jump_host = jump_host_lost(sock, ask=watch.expired not in ("", INTERRUPTED, RUN_DEADLINE))
         if sock is not None:
             connection.close(session, sock)
     if jump_host and outcome.kind in _BROKEN:
@@ -71,6 +71,9 @@ def visit(
         passing = session is None  # else the commands may have begun
     if watch.expired == INTERRUPTED:
         outcome, passing = interrupted(reader), False
+    if watch.expired == RUN_DEADLINE:
+        answered = f"{len(reader.results)} of {len(reader.commands)} commands answered"
+        outcome, passing = Outcome(OutcomeKind.TIMED_OUT, f"{RUN_DEADLINE} was up; {answered}"), False
     watch.close()
     return NodeAnswer(node, with_only_result(outcome, reader.results, commands, clock() - began), reader.results), (
         passing
