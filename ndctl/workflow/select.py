@@ -118,7 +118,7 @@ def parse_nodes(text: str, groups: Mapping[str, Collection[str]]) -> frozenset[s
     from ClusterShell.NodeUtils import GroupResolver, GroupResolverError, GroupSource, GroupSourceError
 
     groups_in(text)
-    listed = {name: ",".join(sorted(nodes)) for name, nodes in groups.items()}
+    listed = {name: node_set(nodes) for name, nodes in groups.items() if name == ALL or f"@{name}" in text}
     # Not the resolver of this host: its groups would run commands that its ClusterShell is configured with.
     own = GroupResolver(GroupSource("ndctl", groups=listed, allgroups=listed.get(ALL, "")))
     try:

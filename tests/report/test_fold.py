@@ -31,6 +31,9 @@ def wheres(findings: list[Finding], addresses: dict[str, str] | None = None) -> 
         ([f"rack07-n{number:02d}" for number in range(1, 18)], "rack07-n[01-17]"),
         (["rack07-n09", "rack07-n01", "rack07-n01", "rack07-n02"], "rack07-n[01-02,09]"),
         (["rack99-n01", "rack100-n01"], "rack[99-100]-n01"),
+        ([f"rack{number:02d}-n07" for number in (8, 9, 10, 99, 100, 101)], "rack[08-10,99-101]-n07"),
+        ([f"rack{number:02d}-n07" for number in range(1, 121)], "rack[01-99,100-120]-n07"),
+        (["rack1-n1", "rack01-n01"], "rack01-n01,rack1-n1"),
         (["lab-b.example", "lab-a.example"], "lab-a.example,lab-b.example"),
         (["odd name", "x[1]", "b,c"], "b,c,odd name,x[1]"),
         (["", "rack07-n01"], "rack07-n01"),
@@ -38,6 +41,11 @@ def wheres(findings: list[Finding], addresses: dict[str, str] | None = None) -> 
 )
 def test_node_sets(names: list[str], told: str) -> None:
     assert node_set(names) == told
+
+
+@given(st.sets(st.from_regex(r"rack[0-9]{1,3}-n[0-9]{1,2}", fullmatch=True), min_size=1, max_size=12))
+def test_odd_names_of_this_form_are_read_back_too(names: set[str]) -> None:
+    assert set(NodeSet(node_set(names))) == names
 
 
 @given(

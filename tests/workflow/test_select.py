@@ -237,7 +237,7 @@ FAIL, UNKNOWN, WARN = Status.FAIL, Status.UNKNOWN, Status.WARN
             ],
             "rack01-n02,rack02-n03",
         ),
-        ("@all!@failed", [result(1, Verdict.REJECTED, finding(FAIL, "rack01"))], "rack100-n[01-18],rack02-n[01-17]"),
+        ("@all!@failed", [result(1, Verdict.REJECTED, finding(FAIL, "rack01"))], "rack02-n[01-17],rack100-n[01-18]"),
     ],
 )
 def test_groups_of_the_last_run(group: str, racks: list[RackResult], nodes: str) -> None:
