@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.places import Node
-from ndctl.ssh.deadlines import DeadlineKeeper
+from ndctl.ssh.deadlines import RUN_DEADLINE, DeadlineKeeper
 from ndctl.ssh.engine import Engine
 from ndctl.ssh.relay_keys import forget_key_text, forget_text
 from ndctl.ssh.relay_pass import Ended, Pass, Peer, Terms
@@ -28,20 +28,27 @@ from ndctl.ssh.settings import SshSettings
 _PUTTING_AWAY_S = 5.0
 _HEADS = 2  # a rack's first head and the one that takes its place
 _NOT_STARTED = Outcome(OutcomeKind.INTERRUPTED, "stopped from here before this node was asked")
+_RUN_OVER = Outcome(
+    OutcomeKind.TIMED_OUT,
+    "the time for the whole run was up before this node was asked",
+    "ask fewer nodes in one run, or more at once: --fanout",
+)
 _CUT_OFF = Outcome(OutcomeKind.INTERRUPTED, "stopped from here while this node was being asked")
 _FORGET = "relay-forget"
 _Wanted = dict[Node, tuple[Command, ...]]
 
 
 class _Run:
-    """One fan-out: who is waited for, and the passes under way."""
+    """One fan-out: who is waited for, and the passes under way. until: when it is over at the latest."""
 
-    def __init__(self, requests: Mapping[Node, Sequence[Command]]) -> None:
+    def __init__(self, requests: Mapping[Node, Sequence[Command]], until: float) -> None:
         self.wanted: _Wanted = {node: in_order(commands) for node, commands in requests.items()}
         self.waiting = set(self.wanted)
         self.answers: queue.SimpleQueue[NodeAnswer] = queue.SimpleQueue()
         self.passes: set[Pass] = set()
         self.over = False
+        self.until = until
+        self.left_out = _NOT_STARTED
 
 
 class RelayEngine:
@@ -103,7 +110,7 @@ class RelayEngine:
         self, requests: Mapping[Node, Sequence[Command]], on_answer: Callable[[NodeAnswer], None] | None = None
     ) -> Iterator[NodeAnswer]:
         """The answers as they come, each node once; see `Engine.collect`."""
-        run = _Run(requests)
+        run = _Run(requests, self._clock() + self._settings.run_deadline_s)
         racks: dict[str, _Wanted] = {}
         for node, commands in run.wanted.items():
             racks.setdefault(node.rack, {})[node] = commands
@@ -169,26 +176,30 @@ class RelayEngine:
 
     def _next_answers(self, run: _Run) -> list[NodeAnswer]:
         """At least one answer, or none when it is time to look at the stop again."""
-        patience = 0.5
-        if self._stopping.is_set():
-            self._halt(run, self._stop_at)
-            left = self._stop_at + 1.0 - self._clock()
+        patience = min(0.5, max(0.0, run.until - self._clock()))
+        overdue = self._clock() >= run.until and not self._stopping.is_set()
+        if overdue:
+            run.over, run.left_out = True, _RUN_OVER
+        if overdue or self._stopping.is_set():
+            at = min(self._stop_at, run.until)
+            self._halt(run, at, RUN_DEADLINE if overdue else OutcomeKind.INTERRUPTED.value)
+            left = at + 1.0 - self._clock()
             if left <= 0:
-                return [NodeAnswer(node, _CUT_OFF) for node in run.waiting]
-            patience = min(patience, left)
+                return [NodeAnswer(node, _RUN_OVER if overdue else _CUT_OFF) for node in run.waiting]
+            patience = min(0.5, left)
         try:
             answer = run.answers.get(timeout=patience)
         except queue.Empty:
             return []
         return [answer] if answer.node in run.waiting else []
 
-    def _halt(self, run: _Run, at: float) -> None:
+    def _halt(self, run: _Run, at: float, reason: str = OutcomeKind.INTERRUPTED.value) -> None:
         """Nothing new begins, and nothing lives beyond `at`."""
         with self._lock:
             passes = list(run.passes)
         for one in passes:
             one.halt()
-        self._keeper.cut_all_by(at, OutcomeKind.INTERRUPTED.value, run)
+        self._keeper.cut_all_by(at, reason, run)
 
     def _ended(self, run: _Run) -> bool:
         return run.over or self._stopping.is_set()
@@ -201,7 +212,8 @@ class RelayEngine:
                 rack = self._racks.setdefault(name, Rack(self._clock))
             with rack.turn, self._heads:
                 self._relay(run, name, rack, left)
-            self._ask_directly(run, left)
+            if left:
+                self._ask_directly(run, left)
         except Exception as error:
             # A fault of ndctl's own must not leave the fan-out waiting for ever, nor pass for an answer.
             outcome = Outcome(OutcomeKind.CONNECTION_LOST, f"internal error: {type(error).__name__}: {error}")
@@ -211,7 +223,7 @@ class RelayEngine:
     def _ask_directly(self, run: _Run, wanted: Mapping[Node, tuple[Command, ...]]) -> None:
         if self._ended(run):
             for node in wanted:
-                run.answers.put(NodeAnswer(node, _NOT_STARTED))
+                run.answers.put(NodeAnswer(node, run.left_out))
             return
         for answer in self._direct().collect(wanted):
             run.answers.put(answer)
@@ -334,19 +346,20 @@ class RelayEngine:
                 if _succeeded(answer, _FORGET):
                     forgot.add(answer.node)
 
-            ended = Ended()
             wanted = dict.fromkeys([key.head, *sorted(key.touched, key=lambda node: node.name)], (forget,))
-            able = candidates(self._routes, wanted)
-            if key.admitted and able and able[0].node == key.head:
-                one = self._pass_of(None, able[0], able[1:], wanted, self._terms(key, False, last=True), told)
-                one.run(able[0].dial, self._keeper.watch())
-                ended = one.ended
-            with lock:
-                for node in key.touched - forgot:
-                    still.setdefault(node, []).append(Command(f"{_FORGET}-{key.token}", forget.shell, timeout_s=20))
-                if not ended.done:
-                    command = Command(f"{_FORGET}-key-{key.token}", forget_key_text(key.token), timeout_s=20)
-                    still.setdefault(key.head, []).append(command)
+            one: Pass | None = None
+            try:
+                able = candidates(self._routes, wanted)
+                if key.admitted and able and able[0].node == key.head:
+                    one = self._pass_of(None, able[0], able[1:], wanted, self._terms(key, False, last=True), told)
+                    one.run(able[0].dial, self._keeper.watch())
+            finally:
+                with lock:
+                    for node in key.touched - forgot:
+                        still.setdefault(node, []).append(Command(f"{_FORGET}-{key.token}", forget.shell, timeout_s=20))
+                    if one is None or not one.ended.done:
+                        command = Command(f"{_FORGET}-key-{key.token}", forget_key_text(key.token), timeout_s=20)
+                        still.setdefault(key.head, []).append(command)
 
         threads = [threading.Thread(target=through_head, args=(key,), daemon=True) for key in keys]
         for thread in threads:

@@ -11,7 +11,7 @@ Sources: draft-ietf-sshm-ssh-agent, OpenSSH's PROTOCOL.agent (session-bind) and 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import paramiko
 
@@ -63,8 +63,8 @@ class LoginAgent:
 
     def sign(self, host_key: bytes, session: bytes, data: bytes, flags: int) -> bytes | None:
         """The signature of a login to the host the session is with, or None."""
-        user = login_user(data, session, host_key, self.blob)
-        if user is None or user not in self._allowed.get(host_key, ()):
+        users = self._allowed.get(host_key, ())
+        if not any(data == text for user in users for text in login_requests(user, session, host_key, self.blob)):
             return None
         with self._lock:
             if not self._open or self._left <= 0:
@@ -127,27 +127,17 @@ class AgentConnection:
         return True
 
 
-def login_user(data: bytes, session: bytes, host_key: bytes, key: bytes) -> str | None:
-    """The user of a publickey login request in this session with this key; None when `data` is anything else."""
-    body = _Reader(data)
-    try:
-        if body.string() != session or body.byte() != _USERAUTH_REQUEST:
-            return None
-        user, service, method = body.string(), body.string(), body.string()
-        has_signature, _algorithm, blob = body.byte(), body.string(), body.string()
-        hosts = body.string() if method == _HOSTBOUND else host_key
-        whole = body.at_end
-    except Malformed:
-        return None
-    fits = (
-        service == b"ssh-connection"
-        and method in (_PLAIN, _HOSTBOUND)
-        and has_signature == 1
-        and blob == key
-        and hosts == host_key
-        and whole
-    )
-    return user.decode("utf-8", "replace") if fits else None
+def login_requests(user: str, session: bytes, host_key: bytes, key: bytes) -> Iterator[bytes]:
+    """Every text that asks for the login of `user` with this key in this session: nothing else is ever signed."""
+    kind = _Reader(key).string()
+    algorithms: tuple[bytes, ...] = (kind,)
+    if kind.startswith(b"ssh-rsa"):
+        algorithms = tuple(kind.replace(b"ssh-rsa", name.encode()) for name in _RSA_FLAGS.values())
+    begin = _string(session) + bytes([_USERAUTH_REQUEST]) + _string(user.encode()) + _string(b"ssh-connection")
+    for algorithm in algorithms:
+        end = b"\1" + _string(algorithm) + _string(key)
+        yield begin + _string(_HOSTBOUND) + end + _string(host_key)
+        yield begin + _string(_PLAIN) + end
 
 
 def _signed_by(host_key: bytes, session: bytes, signature: bytes) -> bool:
@@ -169,10 +159,6 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
-
-    @property
-    def at_end(self) -> bool:
-        return self._at == len(self._data)
 
     def take(self, count: int) -> bytes:
         if count > len(self._data) - self._at:

@@ -7,8 +7,10 @@ each, and that would cost the client more than the logins it saves; so here pack
 from __future__ import annotations
 
 import queue
+import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import paramiko
@@ -26,7 +28,44 @@ from paramiko.common import (
 from ndctl.ssh.connection import Session
 from ndctl.ssh.relay_agent import LONGEST, AgentConnection, LoginAgent, Malformed
 
+_READ_BYTES = 131_072
 _AGENT = "auth-agent@openssh.com"
+
+
+class HeadSocket:
+    """A connected socket that is read in large pieces. paramiko asks it twice for each packet, and by a poll and a read
+    each time since it sets a time-out; here a Watch cuts what takes too long, so that none is needed."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.settimeout(None)
+        self._sock = sock
+        self._buffer = b""
+        self._shut = False
+        self.send = sock.send
+        self.getpeername = sock.getpeername
+
+    @property
+    def _closed(self) -> bool:
+        """Asked by paramiko of every socket."""
+        return self._shut
+
+    def settimeout(self, seconds: float | None) -> None:
+        """Not needed."""
+
+    def recv(self, count: int) -> bytes:
+        if not self._buffer:
+            self._buffer = self._sock.recv(_READ_BYTES)
+        data, self._buffer = self._buffer[:count], self._buffer[count:]
+        return data
+
+    def close(self) -> None:
+        """The first time a reader is only woken; the second time nobody reads any more."""
+        if self._shut:
+            self._sock.close()
+            return
+        self._shut = True
+        with suppress(OSError):  # it was gone already
+            self._sock.shutdown(socket.SHUT_RDWR)
 
 
 class AgentLink:
@@ -50,13 +89,13 @@ class AgentLink:
         if kind == MSG_CHANNEL_DATA:
             self._feed(message.get_binary())
         elif kind == MSG_CHANNEL_EOF:
-            self._close()
+            self._unlink()  # closing it would cost two more packets; it ends with the connection
         elif kind == MSG_CHANNEL_CLOSE:
             self._close()
             self._session._unlink_channel(self._number)
 
     def _unlink(self) -> None:
-        """Called by paramiko when the connection ends."""
+        """No more is answered; called by paramiko when the connection ends."""
         self._closed = True
         if self._later is not None:
             self._later.put(b"")

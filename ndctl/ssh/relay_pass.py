@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -15,13 +16,13 @@ from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.places import Node
 from ndctl.ssh import connection
 from ndctl.ssh.connection import Fault, Session, Target
-from ndctl.ssh.deadlines import Watch
+from ndctl.ssh.deadlines import RUN_DEADLINE, Watch
 from ndctl.ssh.known_hosts import HostKey, host_name
 from ndctl.ssh.relay_agent import LoginAgent
 from ndctl.ssh.relay_faults import TOO_MUCH, logged_in, ssh_fault
 from ndctl.ssh.relay_frames import Frame, FrameKind, FrameReader
 from ndctl.ssh.relay_keys import ADMIT_S, ADMITTED
-from ndctl.ssh.relay_links import Inflow, serve_agent
+from ndctl.ssh.relay_links import HeadSocket, Inflow, serve_agent
 from ndctl.ssh.relay_script import (
     NO_AGENT,
     NO_KEY,
@@ -39,6 +40,7 @@ from ndctl.ssh.stream import StreamReader
 from ndctl.ssh.visit import INTERRUPTED, SCRIPT_OVERHEAD_S, interrupted, outcome_of_script, time_of, with_only_result
 
 _HEAD = 0
+_STOPPED = (INTERRUPTED, RUN_DEADLINE)
 _REFUSALS = {
     NO_AGENT: "its sshd forbids agent forwarding",
     NO_SSH: "it has no ssh program",
@@ -153,6 +155,8 @@ class Pass:
         frames = FrameReader(new_nonce(), len(self._peers))
         try:
             sock = dial(self._target, watch)
+            if isinstance(sock, socket.socket):
+                sock = HeadSocket(sock)
             session = connection.log_in(sock, self._target, watch, self._clock)
             agent = self._agent(session)
             self._converse(session, agent, frames, watch)
@@ -340,8 +344,8 @@ class Pass:
         reader.end_of_stream()
         if reader.done:
             return outcome_of_script(reader, None, watch, peer.node), ""
-        if watch.expired == INTERRUPTED:
-            return interrupted(reader), ""
+        if watch.expired in _STOPPED:
+            return _stopped(reader, watch.expired), ""
         if peer.number == _HEAD:
             return outcome_of_script(reader, frame.code, watch, peer.node), ""
         if watch.expired:
@@ -362,15 +366,15 @@ class Pass:
     def _head_is_lost(self, frames: FrameReader, watch: Watch) -> None:
         """The connection ended before `done`. Of the head itself that is an answer; its peers are not to blame."""
         ended = self.ended
-        stopped = watch.expired == INTERRUPTED
+        stopped = watch.expired in _STOPPED
         if not frames.begun and not stopped:
             ended.refused = f"it does not run the relay{': ' + frames.noise[:200] if frames.noise else ''}"
         elif not ended.lost:
             ended.lost = "it went silent" if watch.expired else "the connection to it broke"
         head = self._peers[_HEAD]
         for peer in self.open:
-            if stopped or peer.watch.expired == INTERRUPTED:
-                self._tell(peer, interrupted(peer.reader))
+            if stopped or peer.watch.expired in _STOPPED:
+                self._tell(peer, _stopped(peer.reader, peer.watch.expired or watch.expired))
             elif peer is head and peer.reader.begun:
                 self._tell(peer, outcome_of_script(peer.reader, None, watch, peer.node))
 
@@ -383,3 +387,11 @@ class Pass:
             channel.sendall(f"{words}\n".encode())
         except (OSError, EOFError, paramiko.SSHException):
             return
+
+
+def _stopped(reader: StreamReader, why: str) -> Outcome:
+    """Of a peer that was cut for the run's sake, not its own."""
+    if why == INTERRUPTED:
+        return interrupted(reader)
+    answered = f"{len(reader.results)} of {len(reader.commands)} commands answered"
+    return Outcome(OutcomeKind.TIMED_OUT, f"{RUN_DEADLINE} was up; {answered}")

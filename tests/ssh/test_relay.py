@@ -422,6 +422,19 @@ class TestStopping:
             late = by_node(engine.collect({node: [ECHO] for node in rack.nodes}))
             assert {answer.outcome.kind for answer in late.values()} == {OutcomeKind.INTERRUPTED}
 
+    def test_the_time_for_the_whole_run_ends_it(self, rack: OwnNodes) -> None:
+        stays = [Command("given", "echo given", order=-1), Command("stays", "sleep 30", timeout_s=40)]
+        requests = {node: stays if at in (0, 1) else [ECHO] for at, node in enumerate(rack.nodes)}
+        with RelayEngine(rack.settings(run_deadline_s=12.0), single=True) as engine:
+            answers = by_node(engine.collect(requests))
+            assert all(answer.outcome.ok for answer in engine.ask({rack.nodes[0]: [ECHO]}).values())
+        for at in (0, 1):
+            late = answers[rack.nodes[at].name]
+            assert late.outcome.kind is OutcomeKind.TIMED_OUT
+            assert "the time for the whole run was up" in late.outcome.detail
+            assert late.results["given"].stdout == "given\n"
+        assert all(answers[node.name].outcome.ok for node in rack.nodes[2:])
+
     def test_a_killed_client_leaves_no_key_on_the_head(self, rack: OwnNodes, tmp_path: Path) -> None:
         """SIGKILL in mid-pass: the head sees its stdin end, ends every ssh, and removes key and directory."""
         fifo = tmp_path / "begun"

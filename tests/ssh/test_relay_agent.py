@@ -72,10 +72,11 @@ class Client:
         kind: int = 50,
         signature: int = 1,
         key: bytes = b"",
+        algorithm: bytes = b"",
         more: bytes = b"",
     ) -> bytes:
         data = string(session) + bytes([kind]) + string(user) + string(service) + string(method) + bytes([signature])
-        data += string(self.login.get_name().encode()) + string(key or self.login.asbytes())
+        data += string(algorithm or self.login.get_name().encode()) + string(key or self.login.asbytes())
         return data + (string(self.keys[host].asbytes()) if method == HOSTBOUND else b"") + more
 
     def sign(self, data: bytes, flags: int = 0, key: bytes = b"") -> bytes:
@@ -107,6 +108,7 @@ def test_a_login_to_a_peer_is_signed(agent: LoginAgent, keys: dict[str, Any], me
         {"kind": 51},
         {"signature": 0},
         {"key": b"another"},
+        {"algorithm": b"ssh-rsa"},
         {"more": b"x"},
     ],
     ids=lambda change: next(iter(change)),
@@ -173,7 +175,7 @@ def test_rsa_keys_sign_as_they_are_asked(keys: dict[str, Any], flags: int, algor
     agent = LoginAgent(Identity("rsa", keys["rsa"]), {keys["ecdsa"].asbytes(): frozenset({"azureuser"})}, 1)
     client = Client(agent, keys, login="rsa")
     assert client.bind("ecdsa") == SUCCESS
-    data = client.request(host="ecdsa")
+    data = client.request(host="ecdsa", algorithm=algorithm)
     answer = client.sign(data, flags)
     assert answer[0] == SIGNED and answer[9:].startswith(algorithm)
     assert keys["rsa"].verify_ssh_sig(data, paramiko.Message(answer[5:]))
