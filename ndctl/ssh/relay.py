@@ -18,8 +18,9 @@ from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.places import Node
 from ndctl.ssh.deadlines import RUN_DEADLINE, DeadlineKeeper
 from ndctl.ssh.engine import Engine
-from ndctl.ssh.relay_keys import forget_key_text, forget_text
-from ndctl.ssh.relay_pass import Ended, Pass, Peer, Terms
+from ndctl.ssh.relay_cleanup import remove_keys
+from ndctl.ssh.relay_pass import Ended, Pass, Terms
+from ndctl.ssh.relay_peer import Peer
 from ndctl.ssh.relay_rack import FEWEST, KEY_MINUTES, Candidate, Rack, RunKey, candidates
 from ndctl.ssh.routes import Routes
 from ndctl.ssh.script import in_order
@@ -34,7 +35,6 @@ _RUN_OVER = Outcome(
     "ask fewer nodes in one run, or more at once: --fanout",
 )
 _CUT_OFF = Outcome(OutcomeKind.INTERRUPTED, "stopped from here while this node was being asked")
-_FORGET = "relay-forget"
 _Wanted = dict[Node, tuple[Command, ...]]
 
 
@@ -335,46 +335,22 @@ class RelayEngine:
 
     def _remove(self, keys: list[RunKey]) -> None:
         """Every key from its head, its line from every peer; what a head cannot do is done directly."""
-        still: dict[Node, list[Command]] = {}
-        lock = threading.Lock()
 
-        def through_head(key: RunKey) -> None:
-            forget = Command(_FORGET, forget_text(key.token), timeout_s=20, cap_bytes=4_000)
-            forgot: set[Node] = set()
+        def through_head(key: RunKey, wanted: _Wanted, told: Callable[[NodeAnswer, str], None]) -> bool:
+            able = candidates(self._routes, wanted)
+            if not key.admitted or not able or able[0].node != key.head:
+                return False
+            with self._heads:
+                one = self._pass_of(None, able[0], able[1:], wanted, self._terms(key, False, last=True), told)
+                one.run(able[0].dial, self._keeper.watch())
+            return one.ended.done
 
-            def told(answer: NodeAnswer, why: str) -> None:
-                if _succeeded(answer, _FORGET):
-                    forgot.add(answer.node)
-
-            wanted = dict.fromkeys([key.head, *sorted(key.touched, key=lambda node: node.name)], (forget,))
-            one: Pass | None = None
-            try:
-                able = candidates(self._routes, wanted)
-                if key.admitted and able and able[0].node == key.head:
-                    one = self._pass_of(None, able[0], able[1:], wanted, self._terms(key, False, last=True), told)
-                    one.run(able[0].dial, self._keeper.watch())
-            finally:
-                with lock:
-                    for node in key.touched - forgot:
-                        still.setdefault(node, []).append(Command(f"{_FORGET}-{key.token}", forget.shell, timeout_s=20))
-                    if one is None or not one.ended.done:
-                        command = Command(f"{_FORGET}-key-{key.token}", forget_key_text(key.token), timeout_s=20)
-                        still.setdefault(key.head, []).append(command)
-
-        threads = [threading.Thread(target=through_head, args=(key,), daemon=True) for key in keys]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if not still:
-            return
-        for node, answer in self._direct().ask(still).items():
-            if not all(_succeeded(answer, command.id) for command in still[node]):
-                self._remark(
-                    node.rack,
-                    f"{node.name}: what the relay put there could not be removed ({answer.outcome.kind.value}); "
-                    f"the key lets nobody in any more {KEY_MINUTES} minutes after it was made",
-                )
+        for node, why in remove_keys(keys, through_head, self.ask).items():
+            self._remark(
+                node.rack,
+                f"{node.name}: what the relay put there could not be removed ({why}); "
+                f"the key lets nobody in any more {KEY_MINUTES} minutes after it was made",
+            )
 
     def _remark(self, rack: str, text: str) -> None:
         with self._lock:
@@ -393,8 +369,3 @@ class RelayEngine:
                 data={"outcome": outcome.kind.value, "seconds": outcome.seconds, "answers": len(answer.results)},
             )
         )
-
-
-def _succeeded(answer: NodeAnswer, command: str) -> bool:
-    result = answer.results.get(command)
-    return result is not None and result.exit_code == 0

@@ -12,17 +12,17 @@ from typing import Any
 
 import paramiko
 
-from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
+from ndctl.model.answers import NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.places import Node
 from ndctl.ssh import connection
 from ndctl.ssh.connection import Fault, Session, Target
-from ndctl.ssh.deadlines import RUN_DEADLINE, Watch
-from ndctl.ssh.known_hosts import HostKey, host_name
+from ndctl.ssh.deadlines import Watch
+from ndctl.ssh.known_hosts import host_name
 from ndctl.ssh.relay_agent import LoginAgent
-from ndctl.ssh.relay_faults import TOO_MUCH, logged_in, ssh_fault
 from ndctl.ssh.relay_frames import Frame, FrameKind, FrameReader
-from ndctl.ssh.relay_keys import ADMIT_S, ADMITTED
+from ndctl.ssh.relay_keys import ADMIT_S
 from ndctl.ssh.relay_links import HeadSocket, Inflow, serve_agent
+from ndctl.ssh.relay_peer import HEAD, STOPPED, Peer, outcome_of_peer, stopped
 from ndctl.ssh.relay_script import (
     NO_AGENT,
     NO_KEY,
@@ -36,11 +36,8 @@ from ndctl.ssh.relay_script import (
     relay_text,
 )
 from ndctl.ssh.script import new_nonce
-from ndctl.ssh.stream import StreamReader
-from ndctl.ssh.visit import INTERRUPTED, SCRIPT_OVERHEAD_S, interrupted, outcome_of_script, time_of, with_only_result
+from ndctl.ssh.visit import SCRIPT_OVERHEAD_S, outcome_of_script, time_of, with_only_result
 
-_HEAD = 0
-_STOPPED = (INTERRUPTED, RUN_DEADLINE)
 _REFUSALS = {
     NO_AGENT: "its sshd forbids agent forwarding",
     NO_SSH: "it has no ssh program",
@@ -48,28 +45,6 @@ _REFUSALS = {
     "no-timeout": "it has no usable 'timeout' (GNU coreutils)",
     "no-directory": "no temporary directory could be made on it",
 }
-
-
-@dataclass(slots=True)
-class Peer:
-    """One node of the pass; number 0 is the head itself.
-
-    keys: its host keys, the only ones the head accepts
-    """
-
-    number: int
-    node: Node
-    target: Target
-    commands: tuple[Command, ...]
-    keys: tuple[HostKey, ...]
-    watch: Watch
-    reader: StreamReader = field(init=False)
-    began: float | None = None
-    last: float = 0.0
-    concluded: bool = False
-
-    def __post_init__(self) -> None:
-        self.reader = StreamReader(self.commands, new_nonce())
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +174,7 @@ class Pass:
         terms = self._terms
         lines = []
         for peer in self._peers:
-            here = peer.number == _HEAD
+            here = peer.number == HEAD
             lines.append(
                 PeerLine(
                     peer.number,
@@ -220,7 +195,7 @@ class Pass:
 
     def _login_s(self, peer: Peer) -> float:
         """From the start of ssh to the script's first word."""
-        if peer.number == _HEAD:
+        if peer.number == HEAD:
             return SCRIPT_OVERHEAD_S
         target = peer.target
         return (
@@ -324,8 +299,8 @@ class Pass:
                 self._conclude(peer, Frame(FrameKind.END, peer.number, 137))
 
     def _conclude(self, peer: Peer, frame: Frame) -> None:
-        outcome, why = self._outcome(peer, frame)
-        if ADMITTED in peer.reader.noise and f"{peer.reader.nonce} {ADMITTED}" in peer.reader.noise:
+        outcome, why = outcome_of_peer(peer, frame)
+        if peer.admitted:
             self.ended.admitted.add(peer.node)
         self._tell(peer, outcome, why)
 
@@ -336,45 +311,18 @@ class Pass:
         results = peer.reader.results
         self._told(NodeAnswer(peer.node, with_only_result(outcome, results, peer.commands, seconds), results), why)
 
-    def _outcome(self, peer: Peer, frame: Frame) -> tuple[Outcome, str]:
-        """The outcome, and why another way should be tried, "" when it is final."""
-        reader, watch = peer.reader, peer.watch
-        if not reader.begun:
-            reader.feed(frame.stderr.encode())  # what start-up files and a refusing shell say is heard on both streams
-        reader.end_of_stream()
-        if reader.done:
-            return outcome_of_script(reader, None, watch, peer.node), ""
-        if watch.expired in _STOPPED:
-            return _stopped(reader, watch.expired), ""
-        if peer.number == _HEAD:
-            return outcome_of_script(reader, frame.code, watch, peer.node), ""
-        if watch.expired:
-            if reader.begun or logged_in(frame.log):
-                return outcome_of_script(reader, None, watch, peer.node), ""
-            return Outcome(
-                OutcomeKind.UNREACHABLE, f"{peer.target} let nobody in in time"
-            ), "it let the head in too late"
-        fault = ssh_fault(frame.code, frame.log, frame.stderr, str(peer.target))
-        if fault is None:
-            return outcome_of_script(reader, frame.code, watch, peer.node), ""
-        if fault.of_head or not fault.logged_in:
-            return Outcome(fault.kind, fault.detail), fault.detail
-        if fault.kind is OutcomeKind.CONNECTION_LOST and frame.code != TOO_MUCH:
-            return outcome_of_script(reader, None, watch, peer.node), ""
-        return Outcome(fault.kind, fault.detail), ""
-
     def _head_is_lost(self, frames: FrameReader, watch: Watch) -> None:
         """The connection ended before `done`. Of the head itself that is an answer; its peers are not to blame."""
         ended = self.ended
-        stopped = watch.expired in _STOPPED
-        if not frames.begun and not stopped:
+        cut = watch.expired in STOPPED
+        if not frames.begun and not cut:
             ended.refused = f"it does not run the relay{': ' + frames.noise[:200] if frames.noise else ''}"
         elif not ended.lost:
             ended.lost = "it went silent" if watch.expired else "the connection to it broke"
-        head = self._peers[_HEAD]
+        head = self._peers[HEAD]
         for peer in self.open:
-            if stopped or peer.watch.expired in _STOPPED:
-                self._tell(peer, _stopped(peer.reader, peer.watch.expired or watch.expired))
+            if cut or peer.watch.expired in STOPPED:
+                self._tell(peer, stopped(peer.reader, peer.watch.expired or watch.expired))
             elif peer is head and peer.reader.begun:
                 self._tell(peer, outcome_of_script(peer.reader, None, watch, peer.node))
 
@@ -387,11 +335,3 @@ class Pass:
             channel.sendall(f"{words}\n".encode())
         except (OSError, EOFError, paramiko.SSHException):
             return
-
-
-def _stopped(reader: StreamReader, why: str) -> Outcome:
-    """Of a peer that was cut for the run's sake, not its own."""
-    if why == INTERRUPTED:
-        return interrupted(reader)
-    answered = f"{len(reader.results)} of {len(reader.commands)} commands answered"
-    return Outcome(OutcomeKind.TIMED_OUT, f"{RUN_DEADLINE} was up; {answered}")
