@@ -6,15 +6,18 @@ redeploy is not the first. Polling it is a read and is retried.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from azure.core.exceptions import ResourceNotFoundError
+from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 from azure.core.polling import LROPoller
+from azure.core.rest import HttpRequest
 from azure.mgmt.compute.models import Sku, VirtualMachineScaleSetUpdate
 from azure.mgmt.core.polling.arm_polling import ARMPolling
 
 from ndctl.azure.clients import COMPUTE_API, NO_REPLAY, AzureClients
+from ndctl.azure.faults import FaultError, fault_from_body
 from ndctl.azure.waiting import finish
 
 # Redeploy and delete wait for a host; an ephemeral disk is written anew. ndctl's own limits, 2026-12.
@@ -80,15 +83,43 @@ def machine_view(clients: AzureClients, scale_set: str, instance_id: str) -> Mac
 
 
 def act(
-    clients: AzureClients, scale_set: str, instance_id: str, action: str, deadline_s: float = ACTION_DEADLINE_S
+    clients: AzureClients,
+    scale_set: str,
+    instance_id: str,
+    action: str,
+    deadline_s: float = ACTION_DEADLINE_S,
+    on_operation: Callable[[str], None] = lambda url: None,
 ) -> None:
-    """Restart, reimage or redeploy one instance and wait. Raises AzureError; NdctlError `azure.deadline`."""
+    """Restart, reimage or redeploy one instance and wait. `on_operation` is told where Azure tells of it, before the
+    wait, so that it can be found again. Raises AzureError; NdctlError `azure.deadline`."""
     machines = clients.compute.virtual_machine_scale_set_vms
     begin = {"restart": machines.begin_restart, "reimage": machines.begin_reimage, "redeploy": machines.begin_redeploy}
     poller: LROPoller[None] = begin[action](  # type: ignore[operator]
-        clients.resource_group, scale_set, instance_id, api_version=COMPUTE_API, **_sent_once(clients)
+        clients.resource_group,
+        scale_set,
+        instance_id,
+        api_version=COMPUTE_API,
+        raw_response_hook=_tells_operation(clients, on_operation),
+        **_sent_once(clients),
     )
     finish(poller, deadline_s, f"{action} of {scale_set} instance {instance_id}")
+
+
+def operation_ended(clients: AzureClients, url: str) -> bool | None:
+    """Whether an operation sent earlier has succeeded: False while it goes on, None when Azure knows it no more.
+
+    Raises AzureError: FaultError when it failed, others when Azure cannot be asked.
+    """
+    response = clients.resources.send_request(HttpRequest("GET", url))
+    if response.status_code in (404, 410):
+        return None
+    if response.status_code >= 400:
+        raise HttpResponseError(response=response)
+    body = response.json() if response.status_code == 200 and response.text() else {}
+    status = str(body.get("status", "")).casefold() if isinstance(body, dict) else ""
+    if status in ("failed", "canceled"):
+        raise FaultError(fault_from_body(body.get("error") or body, fallback=f"the operation ended as {status}"))
+    return status == "succeeded" if status else response.status_code != 202
 
 
 def delete_instance(
@@ -122,6 +153,17 @@ def grow(clients: AzureClients, scale_set: str, capacity: int, deadline_s: float
 def _sent_once(clients: AzureClients) -> dict[str, Any]:
     """The polling is given by hand, since options of the first call would hold for every poll, too."""
     return {**NO_REPLAY, "polling": ARMPolling(clients.cloud.poll_s)}
+
+
+def _tells_operation(clients: AzureClients, on_operation: Callable[[str], None]) -> Callable[[Any], None]:
+    def hook(response: Any) -> None:
+        told = response.http_response
+        url = told.headers.get("Azure-AsyncOperation") or told.headers.get("Location") or ""
+        # A link to elsewhere would take the token along.
+        if told.status_code in (200, 201, 202) and url.startswith(clients.cloud.endpoint.rstrip("/") + "/"):
+            on_operation(url)
+
+    return hook
 
 
 def _when(told: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,6 +61,7 @@ def repair(
     10 another ndctl holds the cluster, 130 interrupted (says how to go on).
     """
     from ndctl.cli.consent import ask
+    from ndctl.cli.interrupts import Interrupts
     from ndctl.cli.output import emit, note, say
     from ndctl.inventory.loader import load
     from ndctl.model.jsonable import dumps
@@ -78,7 +80,9 @@ def repair(
             emit(dumps(plan.as_dict()) if output is Format.JSON else "nothing was done (--dry-run)")
             raise typer.Exit(0)
         ask(f"{request.action.value} {', '.join(one.node.name for one in plan.targets)}?", name, yes=yes)
-        result = do(plan, held.clients, on_event=note, stop=held.stop)
+        result = do(plan, held.clients, on_event=note, stop=held.stop, interruptible=Interrupts(say).first)
+        if lost_to := held.lost_to():
+            say(f"stopped: the cluster's lock was taken by {lost_to}; Azure goes on with what was sent")
         held.ended(result.summary, int(result.exit_code))
     if output is Format.JSON:
         emit(dumps(result.as_dict()))
@@ -95,11 +99,14 @@ def result_lines(result: RepairResult) -> list[str]:
     for run in result.runs:
         racks = ", ".join(f"{rack.name} {rack.verdict.value}" for rack in run.racks)
         lines.append(f"{run.level}: {racks}   (ndctl report {run.id})")
-    again = f"ndctl repair {result.inventory} {' '.join(_not_back(result))} --action {result.request.action.value}"
+    path = shlex.quote(result.inventory)
+    again = f"ndctl repair {path} {' '.join(_not_back(result))} --action {result.request.action.value}"
     if result.interrupted:
         lines.append("interrupted: Azure goes on with what was sent")
     if _not_back(result):
         lines.append(f"next: {again}   (goes on where this stopped)")
+    if silent := [end.node for end in result.ends if end.silent]:
+        lines.append(f"next: ndctl diagnose {path} {' '.join(silent)}   (why it does not answer)")
     return lines
 
 
@@ -114,6 +121,8 @@ def _end_lines(end: NodeEnd) -> list[str]:
         lines += [f"  failed    {end.error.message}", *([f"  next      {end.error.hint}"] if end.error.hint else [])]
     if entry is None:
         return lines
+    if entry.error and end.error is None:
+        lines.append(f"  failed    {entry.error}")
     if end.back:
         pairs = (
             ("host", entry.before.physical_host, entry.after.physical_host),

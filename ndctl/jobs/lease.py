@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ndctl.model.answers import Command
+from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.places import Node
 from ndctl.model.runner import NodeRunner
 
@@ -71,6 +71,26 @@ def give_back(runner: NodeRunner, lease: Lease) -> None:
     """Remove the lease wherever it is ours; a node that does not answer frees itself when the time is over."""
     script = _OPEN + f'[ "$token" != {shlex.quote(lease.token)} ] || rm -f "$l"'
     runner.ask({node: [Command("lease-back", script, timeout_s=15, cap_bytes=2_000)] for node in lease.nodes})
+
+
+# Who holds the node just now: token and holder, or nothing. Reads only.
+LOOK = Command(
+    "lease-look",
+    'l="$NDCTL_SYSROOT"/run/lock/ndctl-active-test; '
+    '[ -r "$l" ] || l="${HOME:-/tmp}/.cache/$(uname -n)/ndctl-active-test"; '
+    '[ -r "$l" ] || exit 0; { read -r until; read -r token; read -r holder; } < "$l"; '
+    'case "$until" in "" | *[!0-9]* | ?????????????*) exit 0 ;; esac; '
+    '[ "$until" -lt "$(date +%s)" ] || printf "%s\\n%s\\n" "$token" "$holder"',
+    timeout_s=15,
+    cap_bytes=2_000,
+)
+
+
+def holder_in(answer: NodeAnswer, token: str) -> str:
+    """Who holds the node that was asked `LOOK`, "" when nobody does or it is held under `token`."""
+    result = answer.results.get(LOOK.id)
+    theirs, _, holder = result.stdout.partition("\n") if result is not None else ("", "", "")
+    return (_one_line(holder) or _NAMELESS) if theirs and theirs != token else ""
 
 
 def _take_script(holder: str, token: str, lifetime_s: int) -> str:

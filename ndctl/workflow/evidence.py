@@ -76,6 +76,8 @@ def save_evidence(
         ),
         on_event=on_event,
     )
+    if run.interrupted:
+        raise KeyboardInterrupt  # whoever stops the evidence does not want the action behind it
     cluster = loaded.inventory.cluster
     told = {one.name: one for rack in run.racks for one in rack.nodes}
     before, gaps = {}, {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,8 @@ from ndctl.model.places import Cluster, Node, split_node_name
 from ndctl.model.status import Level
 from ndctl.workflow.locks import this_holder
 from ndctl.workflow.nodes import discover, learn_host_keys
-from ndctl.workflow.repair_act import NodeRepair
+from ndctl.workflow.repair_act import BACK_WITHIN_S, NodeRepair
+from ndctl.workflow.repair_lease import RackLease
 from ndctl.workflow.repair_plan import RepairPlan
 from ndctl.workflow.repair_refusals import QUESTIONS, Target
 from ndctl.workflow.repair_result import NodeEnd, RepairResult
@@ -30,12 +31,15 @@ from ndctl.workflow.transport import open_transport
 from ndctl.workflow.validate import Request, stamp, validate_inventories
 
 if TYPE_CHECKING:
+    from azure.core.exceptions import AzureError
+
     from ndctl.azure.clients import AzureClients
     from ndctl.inventory.loader import Loaded
     from ndctl.model.findings import Run
     from ndctl.workflow.repair_plan import Opener
 
 _RACKS_AT_ONCE = 8
+Interruptible = Callable[[Callable[[], None], str], AbstractContextManager[None]]
 
 
 def repair(
@@ -48,25 +52,50 @@ def repair(
     open_transport: Opener = open_transport,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    back_within_s: float = BACK_WITHIN_S,
+    interruptible: Interruptible = lambda stop, meaning: nullcontext(),
 ) -> RepairResult:
-    """Do the plan. Ctrl-C ends the waiting; what Azure was told goes on, and the result says how far each node came."""
+    """Do the plan. Ctrl-C ends the waiting; what Azure was told goes on, and the result says how far each node came.
+
+    interruptible(stop, meaning): within it the first Ctrl-C calls `stop`. Raises NdctlError: exit 4 when an active test
+    has come first.
+    """
     loaded = plan.loaded
     folder = cluster_dir(loaded.inventory, loaded.path)
     repairs = Repairs(folder)
     stop = stop or threading.Event()
     work = NodeRepair(
-        loaded, clients, repairs, open_transport, on_event, stop=stop, clock=clock, sleep=sleep
-    )  # fmt: skip
+        loaded,
+        clients,
+        repairs,
+        open_transport,
+        on_event,
+        stop=stop,
+        clock=clock,
+        sleep=sleep,
+        now=lambda: stamp(now()),
+        back_within_s=back_within_s,
+    )
     ends = _Ends(plan, repairs)
+
+    def told(message: str) -> None:
+        on_event(Event("note", "failed", plan.cluster.name, message=message))
+
+    doing = f"repair ({plan.request.action.value})"
+    lease = RackLease(loaded, plan.leased, doing, plan.token, open_transport, told, force=plan.request.force)
+    meaning = "Azure goes on with what was sent; the same command goes on where this stops"
     try:
-        _begin(plan, repairs, stamp(now()))
-        _evidence(plan, repairs, clients, folder, on_event)
-        ends.failed |= _each_rack(plan, repairs, work.act, stop, on_event)
-        acted = [one.node.name for one in plan.targets if _phase(repairs, one) in (Phase.ACTED, Phase.BACK)]
-        cluster = discover(loaded, clients)
-        now_there = {node.name: node for node in cluster.nodes}
-        back = [Target(now_there[name]) for name in acted if name in now_there]
-        _each_rack(plan, repairs, work.wait, stop, on_event, back)
+        with lease:
+            _begin(plan, repairs, stamp(now()))
+            _evidence(plan, repairs, clients, folder, on_event, lambda: stamp(now()))
+            with interruptible(stop.set, meaning):
+                ends.failed |= _each_rack(plan, repairs, work.act, stop, on_event, stamp(now()))
+            acted = [one.node.name for one in plan.targets if _phase(repairs, one) in (Phase.ACTED, Phase.BACK)]
+            cluster = discover(loaded, clients)
+            now_there = {node.name: node for node in cluster.nodes}
+            back = [Target(now_there[name]) for name in acted if name in now_there]
+            with interruptible(stop.set, meaning):
+                ends.failed |= _each_rack(plan, repairs, work.wait, stop, on_event, stamp(now()), back)
         came = [one.node.name for one in back if _phase(repairs, one) is Phase.BACK]
         if came:
             learn_host_keys(loaded, cluster, clients=clients)
@@ -76,6 +105,8 @@ def repair(
                 entry = repairs.get(name)
                 assert entry is not None
                 repairs.put(entry.at(Phase.BACK, ended=stamp(now()), validated=ends.well(name)))
+            if any(run.interrupted for run in ends.runs):
+                raise KeyboardInterrupt
     except KeyboardInterrupt:
         stop.set()
         ends.interrupted = True
@@ -120,9 +151,15 @@ def _begin(plan: RepairPlan, repairs: Repairs, at: str) -> None:
 
 
 def _evidence(
-    plan: RepairPlan, repairs: Repairs, clients: AzureClients | None, folder: Path, on_event: EventSink
+    plan: RepairPlan,
+    repairs: Repairs,
+    clients: AzureClients | None,
+    folder: Path,
+    on_event: EventSink,
+    now: Callable[[], str],
 ) -> None:
-    """Of nodes whose evidence is there already, the host it was taken of may be gone: it is not taken again."""
+    """Of nodes whose evidence is there already, the host it was taken of may be gone: it is not taken again. Where it
+    cannot be kept, the repair ends before anything was changed."""
     from ndctl.workflow.evidence import save_evidence
 
     lacking = [one.node for one in plan.targets if _phase(repairs, one) is Phase.BEGUN]
@@ -135,7 +172,14 @@ def _evidence(
         return
     place = folder / "evidence"
     place.mkdir(mode=0o700, exist_ok=True)
-    saved = save_evidence(plan.loaded, nodes, plan.diagnoses, clients, place, plan.request.record, on_event)
+    try:
+        saved = save_evidence(plan.loaded, nodes, plan.diagnoses, clients, place, plan.request.record, on_event)
+    except NdctlError as error:
+        for node in nodes:
+            entry = repairs.get(node.name)
+            assert entry is not None
+            repairs.put(entry.at(Phase.FAILED, ended=now(), error=f"no evidence: {error.message}"))
+        raise
     told = Event("repair", "done", plan.cluster.name, step="evidence", message=f"saved in {saved.folder}")
     on_event(told)
     for node in nodes:
@@ -155,12 +199,14 @@ def _each_rack(
     step: Callable[[Node, Entry], Entry],
     stop: threading.Event,
     on_event: EventSink,
+    at: str,
     targets: Sequence[Target] | None = None,
 ) -> dict[str, NdctlError]:
-    """Racks side by side, the nodes of one rack after another. Node -> why its step failed."""
+    """Racks side by side, the nodes of one rack after another. Node -> why its step failed; what was refused ends."""
     from azure.core.exceptions import AzureError
 
     from ndctl.azure.faults import error_from_fault, fault_from_exception
+    from ndctl.azure.waiting import DeadlinePassed
 
     racks: dict[str, list[Node]] = {}
     for one in plan.targets if targets is None else targets:
@@ -175,20 +221,43 @@ def _each_rack(
             try:
                 step(node, entry)
             except AzureError as error:
+                refused = _refused(error, repairs.get(node.name))
                 fault = fault_from_exception(error)
                 failed[node.name] = error_from_fault(
                     fault, f"{node.name}: {entry.action.value}", ExitCode.DEPLOY_FAILED
                 )
             except NdctlError as error:
+                refused = entry.action.on_the_node and not isinstance(error, DeadlinePassed)
                 failed[node.name] = error
             if node.name in failed:
                 message = failed[node.name].message
+                stands = repairs.get(node.name)
+                if refused and stands is not None:
+                    repairs.put(stands.at(Phase.FAILED, ended=at, error=message))
                 on_event(Event("repair", "failed", plan.cluster.name, node.rack, node.name, message=message))
 
     done = side_by_side(list(racks.values()), work, workers=_RACKS_AT_ONCE, stop=stop)
-    if done.interrupted:
+    if done.interrupted or stop.is_set():
         raise KeyboardInterrupt
     return failed
+
+
+def _refused(error: AzureError, entry: Entry | None) -> bool:
+    """Whether Azure said that it did not and will not do it. A connection that broke, a server's own fault and a look
+    at the operation that failed leave that open; and a VM that is deleted already lacks its successor."""
+    from azure.core.exceptions import HttpResponseError
+
+    from ndctl.azure.faults import FaultError
+
+    if entry is None or entry.phase in (Phase.DELETED, Phase.ACTED, Phase.BACK):
+        return False
+    if isinstance(error, FaultError):
+        return True
+    status = error.status_code if isinstance(error, HttpResponseError) else None
+    if status is None:
+        return False
+    # An operation that ended as failed is told by an answer that is none.
+    return 200 <= status < 300 if entry.operation else status < 500 and status not in (408, 429)
 
 
 def _validated(
@@ -217,7 +286,12 @@ def _validated(
         ),
         Request((path,), Selection(racks=racks), level=Level.QUICK, record=record),
     )
-    return tuple(validate_inventories(one, on_event=on_event, now=now) for one in asked)
+    runs: list[Run] = []
+    for one in asked:
+        runs.append(validate_inventories(one, on_event=on_event, now=now))
+        if runs[-1].interrupted:
+            break
+    return tuple(runs)
 
 
 def partners(cluster: Cluster, nodes: Sequence[Node], loaded: Loaded, open_transport: Opener) -> list[Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -15,6 +16,7 @@ from ndctl.model.places import Cluster, Node, Rack, split_node_name
 from ndctl.parse import key_values
 from ndctl.workflow.named_nodes import part_of
 from ndctl.workflow.positions import Place
+from ndctl.workflow.repair_resume import Came, what_came
 from ndctl.workflow.repair_state import Entry, Identity, Phase, RepairAction, Repairs
 from ndctl.workflow.transport import Transport
 
@@ -35,7 +37,19 @@ _RESET_GPU = Command(
 _RESTART_IMEX = Command(
     "repair-restart-imex", "systemctl restart nvidia-imex", timeout_s=120, cap_bytes=10_000, root=True
 )
-_BY_SSH = {RepairAction.RESET_GPU: _RESET_GPU, RepairAction.RESTART_IMEX: _RESTART_IMEX}
+# Answers first, so that its end is seen. Only where there is no Azure to do it.
+_REBOOT = Command(
+    "repair-reboot",
+    "command -v systemctl >/dev/null || exit 127; (sleep 2; systemctl reboot) >/dev/null 2>&1 </dev/null &",
+    timeout_s=30,
+    cap_bytes=10_000,
+    root=True,
+)
+_BY_SSH = {
+    RepairAction.RESET_GPU: _RESET_GPU,
+    RepairAction.RESTART_IMEX: _RESTART_IMEX,
+    RepairAction.REBOOT: _REBOOT,
+}
 _BY_ARM = {RepairAction.REBOOT: "restart", RepairAction.REIMAGE: "reimage", RepairAction.REDEPLOY: "redeploy"}
 # A GB300 tray takes minutes to come up, longer where its memory is trained. ndctl's own limit, 2026-12.
 BACK_WITHIN_S = 2400.0
@@ -56,32 +70,60 @@ class NodeRepair:
         stop: threading.Event,
         clock: Callable[[], float],
         sleep: Callable[[float], None],
+        now: Callable[[], str],
         back_within_s: float = BACK_WITHIN_S,
     ) -> None:
         self._loaded, self._clients, self._repairs = loaded, clients, repairs
         self._open_transport, self._on_event = open_transport, on_event
-        self._stop, self._clock, self._sleep, self._back_within_s = stop, clock, sleep, back_within_s
+        self._stop, self._clock, self._sleep, self._now = stop, clock, sleep, now
+        self._back_within_s = back_within_s
         self._every_s = _ASK_EVERY_S / (clients.cloud.speed if clients is not None else 1.0)
 
     def act(self, node: Node, entry: Entry) -> Entry:
         """Do what the entry says, from where it stands. Raises AzureError or NdctlError; the entry then says how far it
         came."""
-        if entry.action.on_the_node:
-            return self._on_the_node(node, entry)
-        if entry.action is RepairAction.REPLACE:
-            return self._replace(node, entry)
         if entry.phase in (Phase.ACTED, Phase.BACK):
             return entry
+        if entry.action is RepairAction.REPLACE:
+            return self._replace(node, entry)
+        if entry.phase is Phase.ACTING and not entry.action.on_the_node:
+            came = self._what_came(node, entry)
+            if self._stop.is_set():
+                return entry
+            if came is not Came.NOT_DONE:
+                told = "was done" if came is Came.DONE else "may have been done: it is waited for, and not sent again"
+                self._tell(node, f"{entry.action.value} {told}")
+                return self._repairs.put(entry.at(Phase.ACTED))
+        if self._clients is None or entry.action.on_the_node:
+            return self._on_the_node(node, entry)
         from ndctl.azure.repair import act
 
-        entry = self._repairs.put(entry.at(Phase.ACTING))
+        sent = self._repairs.put(entry.at(Phase.ACTING, operation=""))
         self._tell(node, entry.action.value)
-        act(self._azure, _scale_set(node), node.instance_id, _BY_ARM[entry.action])
-        return self._repairs.put(entry.at(Phase.ACTED))
+
+        def keep(url: str) -> None:
+            nonlocal sent
+            sent = self._repairs.put(sent.at(Phase.ACTING, operation=url))
+
+        act(self._azure, _scale_set(node), node.instance_id, _BY_ARM[entry.action], on_operation=keep)
+        return self._repairs.put(sent.at(Phase.ACTED))
+
+    def _what_came(self, node: Node, entry: Entry) -> Came:
+        cluster = Cluster(self._loaded.inventory.cluster, (_rack_of(node),))
+        return what_came(
+            entry,
+            self._clients,
+            _scale_set(node),
+            lambda: _boot(self._ask(cluster, node)),
+            stop=self._stop,
+            until=self._clock() + self._back_within_s,
+            clock=self._clock,
+            pause=lambda: self._sleep(self._every_s),
+        )
 
     def wait(self, node: Node, entry: Entry) -> Entry:
         """Learn the host key anew where the disk is new, and wait until the node answers, from another boot than
-        before. What does not come back in time stays ACTED."""
+        before. What does not come back in time ends as NOT_BACK, so that something else can be tried."""
         if entry.action.on_the_node:
             return self._repairs.put(entry.at(Phase.BACK, after=entry.before))
         until = self._clock() + self._back_within_s
@@ -99,9 +141,12 @@ class NodeRepair:
             if answer is not None and entry.action.takes_the_disk and "host-key" in answer.outcome.kind.value:
                 learned = False
             if self._clock() >= until:
-                break
+                return self._repairs.put(entry.at(Phase.NOT_BACK, ended=self._now(), error=self._silent_for()))
             self._sleep(self._every_s)
         return entry
+
+    def _silent_for(self) -> str:
+        return f"did not answer by SSH within {self._back_within_s / 60:.0f} min"
 
     def _learn(self, cluster: Cluster) -> bool:
         """Whether a key is lacking."""
@@ -131,7 +176,8 @@ class NodeRepair:
             raise NdctlError(
                 "repair.on-the-node",
                 f"{node.name}: {entry.action.value} failed: {said}",
-                hint="what uses its GPUs? ndctl validate --nodes NODE --level quick",
+                hint="what uses its GPUs? ndctl validate "
+                f"{shlex.quote(str(self._loaded.path))} --nodes {node.name} --level quick",
                 exit_code=ExitCode.DEPLOY_FAILED,
             )
         return self._repairs.put(entry.at(Phase.ACTED))
@@ -144,8 +190,6 @@ class NodeRepair:
         from ndctl.azure.repair import capacity_of, delete_instance, grow
         from ndctl.azure.scale_sets import list_instances
 
-        if entry.phase in (Phase.ACTED, Phase.BACK):
-            return entry
         scale_set = _scale_set(node) or self._scale_set_of(node.rack)
         old = entry.before.instance_id
         if entry.phase is not Phase.DELETED:
@@ -194,7 +238,7 @@ class NodeRepair:
 
     def _tell(self, node: Node, message: str) -> None:
         self._on_event(
-            Event("repair", "running", self._loaded.inventory.cluster, node.rack, node.name, message=message)
+            Event("repair", "running", self._loaded.inventory.cluster, node.rack, message=f"{node.name}: {message}")
         )
 
 

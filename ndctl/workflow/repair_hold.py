@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """clients: None off Azure; stop: set when the lock is lost; ended(result, exit code): call it at the end."""
+    """clients: None off Azure; stop: set when the lock is lost; ended(result, exit code): call it at the end;
+    lost_to(): who has taken the lock meanwhile, "" for nobody."""
 
     clients: AzureClients | None
     stop: threading.Event
     ended: Callable[[str, int], None]
+    lost_to: Callable[[], str] = str
 
 
 @contextmanager
@@ -47,7 +49,7 @@ def held(loaded: Loaded, *, break_lock: str, look_only: bool, say: Callable[[str
     from ndctl.workflow.writing import writing
 
     with writing(loaded, "repair", break_lock=break_lock, say=say) as one:
-        yield Held(one.clients, one.lock.stop, one.line.ended)
+        yield Held(one.clients, one.lock.stop, one.line.ended, lambda: one.lock.lost_to)
 
 
 def _nothing(result: str, exit_code: int) -> None:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ndctl.inventory.loader import Loaded
+from ndctl.jobs.lease import LOOK
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.errors import NdctlError
 from ndctl.model.places import Cluster, Node
 from ndctl.workflow.named_nodes import part_of
 from ndctl.workflow.nodes import discover, learn_host_keys
+from ndctl.workflow.repair_lease import lease_token, refuse_tested, testers
 from ndctl.workflow.repair_refusals import (
     QUESTIONS,
     RepairRequest,
@@ -40,7 +42,8 @@ Opener = Callable[[Loaded, Cluster, int], Transport]
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What would be done. counted: nodes that other repairs keep away; diagnoses: of targets that do not answer."""
+    """What would be done. counted: nodes that other repairs keep away; diagnoses: of targets that do not answer;
+    leased: nodes of their racks that answer and are kept from others' tests meanwhile, under `token`."""
 
     loaded: Loaded
     request: RepairRequest
@@ -48,6 +51,8 @@ class RepairPlan:
     targets: tuple[Target, ...]
     counted: Mapping[str, str] = field(default_factory=dict)
     diagnoses: Mapping[str, Diagnosis] = field(default_factory=dict)
+    leased: tuple[Node, ...] = ()
+    token: str = ""
 
     def lines(self) -> list[str]:
         """What will be touched, for a person."""
@@ -92,7 +97,8 @@ def plan_repair(
 
     refuse_off_azure(loaded, request.action)
     refuse_protected(loaded, request.action)
-    repairs = Repairs(cluster_dir(loaded.inventory, loaded.path))
+    folder = cluster_dir(loaded.inventory, loaded.path)
+    repairs, token = Repairs(folder), lease_token(folder)
     cluster = discover(loaded, clients)
     targets = find_targets(cluster, request, repairs)
     counted = {
@@ -101,22 +107,28 @@ def plan_repair(
         if name not in {one.node.name for one in targets}
     }
     refuse_too_many(cluster, targets, request, counted)
-    learn_host_keys(loaded, part_of(cluster, [one.node for one in targets]), clients=clients)
-    learn_jump_host(loaded, clients)
     alive = [one.node for one in targets if not one.gone]
+    racks = {one.node.rack for one in targets}
+    beside = [node for node in cluster.nodes if node.rack in racks and node.address and node not in alive]
+    learn_host_keys(loaded, part_of(cluster, [*alive, *beside]), clients=clients)
+    learn_jump_host(loaded, clients)
     answers: Mapping[Node, NodeAnswer] = {}
     diagnoses: Mapping[str, Diagnosis] = {}
-    if alive:
-        with closing(open_transport(loaded, cluster, 16)) as transport:
-            answers = transport.ask(dict.fromkeys(alive, QUESTIONS))
-            refuse_silent(targets, answers, request)
+    if alive or beside:
+        with closing(open_transport(loaded, cluster, 32)) as transport:
+            asked = dict.fromkeys(beside, (LOOK,)) | dict.fromkeys(alive, (*QUESTIONS, LOOK))
+            answers = transport.ask(asked)
+            if not request.force:
+                refuse_tested(testers(answers, token))
+            refuse_silent(loaded, targets, answers, request)
             silent = [node for node in alive if not answers[node].outcome.ok]
             if silent and clients is not None:
                 from ndctl.workflow.unreachable import diagnose
 
                 diagnoses = diagnose(loaded, cluster, silent, clients, transport)
     told = refuse_in_use(targets, answers, diagnoses, request)
-    return RepairPlan(loaded, request, cluster, tuple(told), counted, diagnoses)
+    leased = tuple(node for node in (*alive, *beside) if answers[node].outcome.ok)
+    return RepairPlan(loaded, request, cluster, tuple(told), counted, diagnoses, leased, token)
 
 
 def _runs(loaded: Loaded, request: RepairRequest) -> dict[str, Run]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from ndctl.model.answers import NodeAnswer
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.places import Cluster, Node, split_node_name
 from ndctl.workflow.named_nodes import no_such_node
-from ndctl.workflow.repair_state import Entry, RepairAction, Repairs
+from ndctl.workflow.repair_state import Entry, Phase, RepairAction, Repairs
 
 if TYPE_CHECKING:
     from ndctl.inventory.loader import Loaded
@@ -67,12 +68,14 @@ def find_targets(cluster: Cluster, request: RepairRequest, repairs: Repairs) -> 
     for name in dict.fromkeys(request.nodes):
         entry = repairs.get(name)
         going_on = entry if entry is not None and entry.under_way else None
+        if going_on is not None and going_on.action is not request.action and going_on.phase.nothing_in_azure:
+            going_on = None  # nothing is under way: what comes now takes its place
         if going_on is not None and going_on.action is not request.action:
             raise NdctlError(
                 "repair.another",
                 f"{name}: a {going_on.action.value} begun by {going_on.by} at {going_on.began} was cut off "
                 f"({going_on.phase.value})",
-                hint=f"end it first: ndctl repair {request.path} {name} --action {going_on.action.value}",
+                hint=f"end it first: ndctl repair {_quoted(request)} {name} --action {going_on.action.value}",
                 exit_code=ExitCode.PREFLIGHT,
             )
         node = there.get(name) or _missing(cluster, name, request.action)
@@ -103,12 +106,19 @@ def refuse_protected(loaded: Loaded, action: RepairAction) -> None:
         )
 
 
+def done_by_ssh(loaded: Loaded, action: RepairAction) -> bool:
+    """A reboot is Azure's to do where there is Azure: a node that hangs takes no command."""
+    return action.on_the_node or loaded.inventory.static is not None
+
+
 def refuse_off_azure(loaded: Loaded, action: RepairAction) -> None:
-    if loaded.inventory.static is not None and not action.on_the_node:
+    """Static racks: what can be done over SSH. Raises NdctlError (exit 2) for the rest."""
+    if loaded.inventory.static is not None and not (action.on_the_node or action is RepairAction.REBOOT):
         raise NdctlError(
             "repair.static",
-            f"{loaded.inventory.cluster} lists static racks, not on Azure: {action.value} is not ndctl's to do",
-            hint="reset-gpu and restart-imex can be done over SSH",
+            f"{loaded.inventory.cluster} lists static racks, not on Azure: {action.value} takes a control plane that "
+            "ndctl does not know",
+            hint="reset-gpu, restart-imex and reboot can be done over SSH",
             exit_code=ExitCode.USAGE,
         )
 
@@ -183,13 +193,22 @@ def _use(target: Target, answer: NodeAnswer | None, diagnosis: Diagnosis | None)
 QUESTIONS = ASKED_FIRST
 
 
-def refuse_silent(targets: Sequence[Target], answers: Mapping[Node, NodeAnswer], request: RepairRequest) -> None:
-    """What is done over SSH needs a node that answers."""
+def refuse_silent(
+    loaded: Loaded, targets: Sequence[Target], answers: Mapping[Node, NodeAnswer], request: RepairRequest
+) -> None:
+    """What is done over SSH needs a node that answers; what was done already is only waited for."""
     silent = [one.node.name for one in targets if one.node not in answers or not answers[one.node].outcome.ok]
-    if silent and request.action.on_the_node:
+    done = {one.node.name for one in targets if one.going_on and one.going_on.phase in (Phase.ACTED, Phase.ACTING)}
+    silent = [name for name in silent if request.action.on_the_node or name not in done]
+    if silent and done_by_ssh(loaded, request.action):
+        static = loaded.inventory.static is not None
         raise NdctlError(
             "repair.silent",
             f"{', '.join(silent)}: {request.action.value} is done over SSH, and SSH does not answer",
-            hint=f"ndctl diagnose {request.path} {' '.join(silent)}",
+            hint="look at it by its own console" if static else f"ndctl diagnose {_quoted(request)} {' '.join(silent)}",
             exit_code=ExitCode.PREFLIGHT,
         )
+
+
+def _quoted(request: RepairRequest) -> str:
+    return shlex.quote(str(request.path))

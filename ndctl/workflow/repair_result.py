@@ -20,6 +20,8 @@ _SAID = {
     Phase.DELETED: "the old VM is deleted, no new one is there yet",
     Phase.ACTED: "done, and the node does not answer yet",
     Phase.BACK: "back",
+    Phase.FAILED: "refused, nothing is under way",
+    Phase.NOT_BACK: "done, and it did not come back in time",
 }
 
 
@@ -35,6 +37,10 @@ class NodeEnd:
     @property
     def back(self) -> bool:
         return self.entry is not None and self.entry.phase is Phase.BACK
+
+    @property
+    def silent(self) -> bool:
+        return self.entry is not None and self.entry.phase is Phase.NOT_BACK
 
     @property
     def said(self) -> str:
@@ -57,6 +63,7 @@ class NodeEnd:
             "same_host": self.same_host,
             "evidence": {"folder": entry.evidence, "run": entry.run, "gap": entry.gap} if entry else {},
             "validated": bool(entry and entry.validated),
+            "ended": bool(entry and entry.ended),
             "error": {"code": self.error.code, "message": self.error.message, "hint": self.error.hint}
             if self.error
             else None,

@@ -51,7 +51,13 @@ class Phase(StrEnum):
     DELETED = "deleted"  # replace only: the old VM is gone, the new one not asked for
     ACTED = "acted"  # done by Azure or the node; not yet seen to be back
     BACK = "back"  # answers by SSH
-    FAILED = "failed"  # Azure or the node refused: nothing is under way
+    FAILED = "failed"  # refused, nothing is under way; an end
+    NOT_BACK = "not-back"  # done, and the node did not answer in time; an end: another action may be tried
+
+    @property
+    def nothing_in_azure(self) -> bool:
+        """Whether another action may take its place: Azure or the node is not in the middle of it."""
+        return self not in (Phase.ACTING, Phase.DELETED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,8 @@ class Entry:
 
     began, ended: RFC 3339, UTC; by: user@host; evidence: folder; gap: what of the evidence could not be taken
     capacity, others: of a replacement: what the scale set is to have, and the instances that stood beside the old one
+    operation: where Azure tells of the operation that was sent, "" where none is known
+    error: why it ended without the node being back
     validated: whether a run after it found the node without a fault
     """
 
@@ -85,6 +93,8 @@ class Entry:
     gap: str = ""
     capacity: int = 0
     others: tuple[str, ...] = ()
+    operation: str = ""
+    error: str = ""
     ended: str = ""
     validated: bool = False
 
@@ -124,8 +134,11 @@ class Repairs:
         for one in self._entries.values():
             if one.under_way:
                 found[one.node] = f"under {one.action.value} by {one.by} since {one.began}"
-            elif one.phase is Phase.BACK and not one.validated and not seen_well(one.node, one.ended):
-                found[one.node] = f"{one.action.value} at {one.ended}, not found well since"
+            elif one.phase is Phase.FAILED or one.validated or seen_well(one.node, one.ended):
+                continue  # what was refused changed nothing
+            else:
+                came = "not found well since" if one.phase is Phase.BACK else "and it did not come back"
+                found[one.node] = f"{one.action.value} at {one.ended}, {came}"
         return found
 
 

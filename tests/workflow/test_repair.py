@@ -63,6 +63,15 @@ def done(loaded: Loaded, clients: AzureClients, action: RepairAction, *nodes: st
     return repair(plan(loaded, clients, action, *nodes, **more), clients)
 
 
+def standing(result: RepairResult) -> list[Any]:
+    """What of the runs is not well, for a failing test."""
+    return [
+        (run.level, rack.verdict.value, [(f.check, f.node, f.message) for f in rack.findings if f.status != "pass"])
+        for run in result.runs
+        for rack in run.racks
+    ]
+
+
 def test_replacing_a_node_keeps_its_place(region: Region, loaded: Loaded, clients: AzureClients) -> None:
     cluster = loaded.inventory.cluster
     region.faults.add("port-half-rate", node=NODE, cluster=cluster, port="mlx5_ib1")
@@ -100,11 +109,7 @@ def test_replacing_a_node_keeps_its_place(region: Region, loaded: Loaded, client
         False,
         True,
     ]
-    assert result.exit_code is ExitCode.OK, [
-        (run.level, rack.verdict, [(f.check, f.status, f.message) for f in rack.findings if f.status not in ("pass",)])
-        for run in result.runs
-        for rack in run.racks
-    ]
+    assert result.exit_code is ExitCode.OK, json.dumps(standing(result))
 
 
 def test_what_must_not_be_done_is_refused(region: Region, loaded: Loaded, clients: AzureClients) -> None:
@@ -158,7 +163,7 @@ def test_a_replacement_that_was_cut_off_is_gone_on_with(
         plan(loaded, clients, RepairAction.REBOOT, "rack01-n03")
     monkeypatch.setattr(azure_repair, "grow", grow)
     again = repair(plan(loaded, clients, RepairAction.REPLACE), clients)
-    assert again.exit_code is ExitCode.OK, again.as_dict()
+    assert again.exit_code is ExitCode.OK, json.dumps(standing(again))
     after = {one.name: one for one in discover(loaded, clients).nodes}
     assert set(after) == set(before) and after[NODE].vm_id != before[NODE].vm_id
     assert again.ends[0].entry is not None and again.ends[0].entry.evidence == entry.evidence

@@ -104,7 +104,8 @@ class NodeTrees:
         shutil.rmtree(answers, ignore_errors=True)
         answers.mkdir()
         root = folder / "root"
-        _empty(root, but="run")  # locks that jobs hold outlive a change of the model
+        # Locks that jobs hold outlive a change of the model, and no boot.
+        _empty(root, but="run" if _booted_as(root) in ("", vm.boot_id) else "")
         (root / "run/lock").mkdir(parents=True, exist_ok=True)
         for index, line in enumerate(vm.host_public_keys):
             kind = line.split()[0].removeprefix("ssh-")
@@ -170,8 +171,15 @@ def _tick(view: NodeView) -> str:
     return "".join(lines)
 
 
+def _booted_as(root: Path) -> str:
+    try:
+        return (root / "proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
 def _empty(folder: Path, *, but: str) -> None:
-    """Remove what is in a folder, all but one entry."""
+    """Remove what is in a folder, all but one entry; "": all of it."""
     for entry in folder.iterdir() if folder.exists() else ():
         if entry.name != but:
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
