@@ -19,7 +19,7 @@ from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.sim.arm.settings import Settings
 from ndctl.sim.state import Running, SimDirectory, read_settings
 
-_SHUTDOWN_S = 5
+_SHUTDOWN_S = 1
 
 
 def listen(port: int) -> socket.socket:

@@ -54,16 +54,12 @@ def test_every_verb_that_asks_azure_is_in_the_table() -> None:
 
 # verb, arguments after the inventory, whether the cluster is deployed first, an action that it cannot do without
 RUNS = [
-    ("plan", (), False, "Microsoft.Resources/subscriptions/resourceGroups/read"),
     ("plan", (), True, "Microsoft.Resources/deployments/whatIf/action"),
-    ("plan", (), True, "Microsoft.Compute/virtualMachineScaleSets/write"),
     ("deploy", ("--yes",), False, "Microsoft.Resources/subscriptions/resourceGroups/write"),
     ("deploy", ("--yes",), False, "Microsoft.Network/virtualNetworks/subnets/join/action"),
-    ("deploy", ("--yes",), False, "Microsoft.Compute/interconnectBlocks/write"),
     ("nodes", (), True, "Microsoft.Compute/virtualMachineScaleSets/networkInterfaces/read"),
     ("validate", VALIDATE, True, "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read"),
     ("destroy", ("--yes",), True, "Microsoft.Compute/virtualMachineScaleSets/delete"),
-    ("destroy", ("--yes",), True, "Microsoft.Network/natGateways/delete"),
 ]
 
 
