@@ -13,7 +13,7 @@ from ndctl.cli.plan import Format
 from ndctl.model.status import Level
 
 if TYPE_CHECKING:
-    from ndctl.model.events import EventSink
+    from ndctl.model.events import Event, EventSink
     from ndctl.report.lines import Line
 
 
@@ -37,7 +37,7 @@ def bootstrap(
     ] = Level.ACCEPTANCE,
     events: Annotated[
         Events,
-        typer.Option("--events", help="jsonl: standard output is the event stream, its last line the answer."),
+        typer.Option("--events", help="jsonl: stdout is the event stream; a cluster's last line is its answer."),
     ] = Events.NONE,
     output: Annotated[Format, typer.Option("-o", "--output", help="How the answer is printed.")] = Format.TABLE,
     rack_deadline: Annotated[
@@ -55,8 +55,9 @@ def bootstrap(
 
     Cut off anywhere, the same command goes on where it stopped. Several inventories run side by side, a process each.
 
-    Exit status: 0 all racks as planned and accepted or degraded, else the worst of 3 not permitted, 4 pre-flight
-    refused, 5 no rack deployed, 6 some, 7 a rack is rejected, 8 incomplete, 10 held by another, 130 interrupted.
+    Exit status: 0 all racks as planned and accepted or degraded, else the worst of 2 an inventory is wrong, 3 not
+    permitted, 4 pre-flight refused, 5 no rack deployed, 6 some, 7 a rack is rejected, 8 incomplete, 10 held by another,
+    130 interrupted.
     """
     from ndctl.cli.consent import ask
     from ndctl.cli.output import emit, say, show_lines
@@ -67,14 +68,16 @@ def bootstrap(
     loaded = load_many(inventories)
     names = ", ".join(one.inventory.cluster for one in loaded)
     racks = sum(one.inventory.racks or 0 for one in loaded)
-    say(f"bootstrap {names}: {racks} racks, to {level.value} level")
+    say(f"bootstrap {names}: {racks} rack{'' if racks == 1 else 's'}, to {level.value} level")
     ask(f"Deploy and validate {names}?", "yes", yes=yes)
     options = {"--level": level.value, "--rack-deadline": rack_deadline, "--nodes-within": nodes_within}
     options |= {"--fanout": str(fanout)} | ({"--record": str(record)} if record else {})
     if len(loaded) == 1:
-        answers = [_here(loaded[0], level, rack_deadline, nodes_within, fanout, record, events)]
+        answers: Sequence[Mapping[str, Any]] = [
+            _here(loaded[0], level, rack_deadline, nodes_within, fanout, record, events)
+        ]
     else:
-        answers = _side_by_side([one.path for one in loaded], options, events)
+        answers = _side_by_side([(one.inventory.cluster, one.path) for one in loaded], options, events)
     told = bootstrapped_dict(answers)
     if events is Events.NONE and output is Format.JSON:
         emit(dumps(told))
@@ -106,18 +109,40 @@ def _here(
         record=record,
     )
     interrupts = Interrupts(say)
+    _end_with_parent()
     with rack_lines() as story:
         sinks: list[EventSink] = [story] if events is Events.NONE else []
-        chain = Chain(
-            loaded,
-            asked,
-            on_event=lambda event: [sink(event) for sink in sinks] and None,
-            say=say,
-            interruptible=interrupts.first,
-        )
+
+        def tell(event: Event) -> None:
+            for sink in sinks:
+                sink(event)
+
+        chain = Chain(loaded, asked, on_event=tell, say=say, interruptible=interrupts.first)
         if events is Events.JSONL:
             sinks.append(_written(chain.id))
         return chain.run().as_dict()
+
+
+def _end_with_parent() -> None:
+    """One region of several: when whoever reads its stream was killed, it stops as at a Ctrl-C, so that the same
+    command finds nobody at work."""
+    import os
+    import signal
+    import threading
+    import time
+
+    from ndctl.workflow.regions import PARENT
+
+    parent = os.environ.pop(PARENT, "")
+    if not parent:
+        return
+
+    def watch() -> None:
+        while os.getppid() == int(parent):
+            time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _written(run: str) -> EventSink:
@@ -139,13 +164,15 @@ def _written(run: str) -> EventSink:
     return write
 
 
-def _side_by_side(paths: Sequence[Path], options: Mapping[str, str], events: Events) -> list[dict[str, Any]]:
+def _side_by_side(
+    inventories: Sequence[tuple[str, Path]], options: Mapping[str, str], events: Events
+) -> Sequence[Mapping[str, Any]]:
     from ndctl.cli.output import emit
     from ndctl.cli.rack_lines import rack_lines
     from ndctl.report.event_stream import Told
     from ndctl.workflow.regions import Regions
 
-    regions = Regions(paths, [part for option in options.items() for part in option])
+    regions = Regions(inventories, [part for option in options.items() for part in option])
     if events is Events.JSONL:
         return regions.run(lambda line, told: emit(line))
     with rack_lines() as story:

@@ -7,8 +7,7 @@ resumed. A chain that came to its end is over: the next try begins anew.
 
 from __future__ import annotations
 
-import json
-import secrets
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -18,14 +17,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ndctl import __version__
 from ndctl.model.bootstrapped import Bootstrapped, Stage, StageEnd
-from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.model.errors import ExitCode, ManyErrors, NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
-from ndctl.model.jsonable import dumps
 from ndctl.model.status import Level
+from ndctl.workflow.acceptance import write_acceptance
+from ndctl.workflow.bootstrap_state import ChainState
 from ndctl.workflow.deploy import RACK_DEADLINE_S
-from ndctl.workflow.state_dir import cluster_dir, write_private
+from ndctl.workflow.locks import cluster_lock
+from ndctl.workflow.state_dir import cluster_dir
 from ndctl.workflow.waiting_for_nodes import wait_for_nodes
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from ndctl.workflow.plan import Plan
     from ndctl.workflow.writing import Writing
 
-ACCEPTANCE_SCHEMA = "ndctl.acceptance/1"
-_STATE = "bootstrap.json"
 # Of a deployment that ended so, racks stand that can be validated.
 _SOME_RACKS = (Stage.DEPLOY, ExitCode.DEPLOY_PARTIAL)
 Interruptible = Callable[[Callable[[], None], str], AbstractContextManager[None]]
@@ -76,7 +74,7 @@ class Chain:
     ) -> None:
         self._loaded = loaded
         self._ask = ask
-        self._on_event = on_event
+        self._pass_on = on_event
         self._say = say
         self._interruptible = interruptible
         self._now = now
@@ -84,53 +82,68 @@ class Chain:
         self._sleep = sleep
         self._cluster = loaded.inventory.cluster
         self._folder = cluster_dir(loaded.inventory, loaded.path)
-        self._kept = self._read()
+        self._kept = ChainState(self._folder, loaded.digest, now())
         self._holding = ExitStack()
         self._held: Writing | None = None
         self._rendered: Any = None
         self._plan: Plan | None = None
         self._validated: Run | None = None
-        self.id, self._began = str(self._kept["id"]), str(self._kept["began"])
+        self.id = self._kept.id
 
     def run(self) -> Bootstrapped:
         """Go through the stages until one ends the chain."""
-        with self._holding:
-            return self._run()
+        folder = self._folder / "bootstrap"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            # A lock of its own: plan and deploy take the cluster's, a validation takes none.
+            with cluster_lock(folder, self._cluster, "bootstrap"), self._holding:
+                return self._run()
+        except NdctlError as error:
+            if error.code != "lock.held":
+                raise
+            return self._end([self._refused(Stage.PREFLIGHT, error)])
 
     def _run(self) -> Bootstrapped:
         ends: list[StageEnd] = []
-        interrupted = over = False
         for stage in Stage:
-            if interrupted or over:
-                ends.append(StageEnd(stage, "not reached"))
-                continue
-            if (kept := self._done_before(stage)) is not None:
+            if (kept := self._kept.done_before(stage)) is not None:
                 end = kept
             else:
                 try:
                     end = self._stage(stage, ends)
                 except KeyboardInterrupt:
-                    end = StageEnd(stage, "failed", "interrupted", 130, next_step=self._again)
+                    told = {"code": "interrupted", "class": "interrupted", "retryable": True}
+                    end = StageEnd(stage, "failed", "interrupted", 130, self._again, told)
             interrupted = end.exit_code == ExitCode.INTERRUPTED
             over = end.status == "failed" and (stage, end.exit_code) != _SOME_RACKS and stage is not Stage.VALIDATE
-            if over or stage is Stage.DEPLOY:
-                self._holding.close()
+            if interrupted or over or stage is Stage.DEPLOY:
+                self._let_go(end)
             ends.append(end)
             self._tell(end)
             if end.status == "done":
-                self._keep(end)
-        verdicts = self._verdicts()
-        record = str(ends[-1].facts.get("file", ""))
+                self._kept.keep(end)
+            if interrupted or over:
+                if stage is Stage.WAIT and over:
+                    self._kept.forget()  # what was deployed may be gone: the next try looks again
+                break
+        return self._end(ends)
+
+    def _end(self, ends: list[StageEnd]) -> Bootstrapped:
+        """The answer. A chain that came to its record is over: nothing of it is kept for another try."""
+        reached = {end.stage for end in ends}
+        stages = (*ends, *(StageEnd(stage, "not reached") for stage in Stage if stage not in reached))
+        record = str(stages[-1].facts.get("file", ""))
+        interrupted = any(end.exit_code == ExitCode.INTERRUPTED for end in stages)
         result = Bootstrapped(
-            self._cluster, str(self._loaded.path), self.id, tuple(ends), verdicts, record, interrupted
+            self._cluster, str(self._loaded.path), self.id, stages, self._verdicts(), record, interrupted
         )
         if record:
-            (self._folder / _STATE).unlink(missing_ok=True)
+            self._kept.forget()
         self._on_event(
             Event(
                 "result",
                 "failed" if result.exit_code else "done",
-                cluster=self._cluster,
+                step="bootstrap",
                 message=result.last.message,
                 data=result.as_dict(),
                 error=result.last.error,
@@ -139,12 +152,23 @@ class Chain:
         )
         return result
 
+    def _on_event(self, event: Event) -> None:
+        """Whoever reads the streams of several clusters as one must find in each line whose it is."""
+        self._pass_on(event if event.cluster else replace(event, cluster=self._cluster))
+
+    def _let_go(self, end: StageEnd) -> None:
+        """Of the cluster, with a word in its audit lines of how that came about, where nobody has said one."""
+        held, self._held = self._held, None
+        if held is not None and not held.line.told:
+            held.line.ended(end.error.get("code") or end.message or end.status, end.exit_code)
+        self._holding.close()
+
     @property
     def _again(self) -> str:
-        return f"ndctl bootstrap {self._loaded.path} --yes   (goes on where this stopped)"
+        return f"ndctl bootstrap {shlex.quote(str(self._loaded.path))} --yes   (goes on where this stopped)"
 
     def _stage(self, stage: Stage, before: list[StageEnd]) -> StageEnd:
-        self._on_event(Event("bootstrap", "started", cluster=self._cluster, step=stage.value))
+        self._on_event(Event("bootstrap", "started", step=stage.value))
         work = {
             Stage.PREFLIGHT: self._preflight,
             Stage.PLAN: self._make_plan,
@@ -155,9 +179,17 @@ class Chain:
         try:
             return self._record(before) if stage is Stage.RECORD else work[stage]()
         except NdctlError as error:
-            hint = error.hint or self._again
-            told = {"code": error.code, "class": error.code.partition(".")[0], "retryable": False}
-            return StageEnd(stage, "failed", error.message, int(error.exit_code), hint, told)
+            return self._refused(stage, error)
+
+    def _refused(self, stage: Stage, error: NdctlError) -> StageEnd:
+        errors = error.errors if isinstance(error, ManyErrors) else [error]
+        message = "; ".join(one.message for one in errors)
+        told = {
+            "code": errors[0].code,
+            "class": "conflict" if error.exit_code is ExitCode.LOCKED_OR_STALE else errors[0].code.partition(".")[0],
+            "retryable": error.exit_code is ExitCode.LOCKED_OR_STALE,
+        }
+        return StageEnd(stage, "failed", message, int(error.exit_code), errors[0].hint or self._again, told)
 
     def _preflight(self) -> StageEnd:
         from ndctl.workflow.preflight import preflight
@@ -212,7 +244,6 @@ class Chain:
             )
         held.line.ended(result.summary, result.exit_code, digest=plan.digest, racks=result.fates)
         calls = held.clients.tally.calls()
-        self._holding.close()
         self._say(calls.line())
         facts = {"run": held.run, "digest": plan.digest, "racks": result.fates, "calls": calls.as_dict()}
         if not result.exit_code:
@@ -230,6 +261,8 @@ class Chain:
             clock=self._clock,
             sleep=self._sleep,
         )
+        if asked < (self._loaded.inventory.racks or 0) * self._loaded.vms_per_rack:
+            self._kept.forget()
         message = f"{answered} of {asked} nodes answer"
         # Who does not answer is named by the validation, rack by rack.
         return StageEnd(Stage.WAIT, "done", f"{message}: {why}" if why else message, facts={"answered": answered})
@@ -241,60 +274,28 @@ class Chain:
         request = Request(
             paths=(self._loaded.path,), level=self._ask.level, fanout=self._ask.fanout, record=self._ask.record
         )
-        if cut_off_since(self._began, request, self._loaded):
+        if cut_off_since(self._kept.began, request, self._loaded):
             request = replace(request, resume=True)
-        run = validate_inventories(request, on_event=self._on_event)
+        run = validate_inventories(request, on_event=self._on_event, clock=self._clock, sleep=self._sleep)
         self._validated = run
         verdicts = self._verdicts()
         message = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         facts = {"run": run.id, "level": self._ask.level.value, "verdicts": verdicts}
-        step = f"ndctl report {run.id}" if run.exit_code else ""
-        if run.interrupted:
-            step = self._again
-        status = "failed" if run.exit_code else "done"
-        return StageEnd(Stage.VALIDATE, status, f"racks: {message}", int(run.exit_code), step, facts=facts)
+        if not run.exit_code:
+            return StageEnd(Stage.VALIDATE, "done", f"racks: {message}", facts=facts)
+        step = self._again if run.interrupted else f"ndctl report {run.id}"
+        worst = next((word for word in ("rejected", "incomplete") if verdicts.get(word)), "incomplete")
+        told = {"code": f"validate.{worst}", "class": "validation", "retryable": run.interrupted}
+        return StageEnd(Stage.VALIDATE, "failed", f"racks: {message}", int(run.exit_code), step, told, facts)
 
     def _record(self, before: list[StageEnd]) -> StageEnd:
-        """The acceptance record: one file that says what was asked, what stands, and rack by rack how it was found."""
         run = self._validated
         if run is None:
             return StageEnd(Stage.RECORD, "not reached")
-        told = {
-            "schema": ACCEPTANCE_SCHEMA,
-            "id": self.id,
-            "cluster": self._cluster,
-            "time": self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "ndctl": __version__,
-            "inventory": {"path": str(self._loaded.path), "digest": self._loaded.digest},
-            "profile": self._loaded.profile.name,
-            "stages": {end.stage.value: {"message": end.message, **end.facts} for end in before},
-            "run": run.id,
-            "level": run.level,
-            "racks": [
-                {
-                    "name": rack.name,
-                    "verdict": rack.verdict.value,
-                    "usable_nodes": len(rack.usable_nodes),
-                    "expected_nodes": rack.expected_nodes,
-                }
-                for rack in run.racks
-            ],
-            "exit_code": int(run.exit_code),
-        }
-        path = self._folder / f"acceptance-{run.id}.json"
-        write_private(path, dumps(told) + "\n")
+        path = write_acceptance(self._folder, self._loaded, self.id, run, before, self._now())
         accepted = self._verdicts().get("accepted", 0)
         message = f"{accepted} of {len(run.racks)} racks accepted"
         return StageEnd(Stage.RECORD, "done", message, facts={"file": str(path), "run": run.id})
-
-    def _done_before(self, stage: Stage) -> StageEnd | None:
-        """What an earlier try of this chain did and need not be done again: all up to the deployment, once that is
-        done. Before it is, what it needs may have changed since."""
-        kept = self._kept["stages"].get(stage.value)
-        up_to_deploy = (Stage.PREFLIGHT, Stage.PLAN, Stage.DEPLOY)
-        if kept is None or stage not in up_to_deploy or Stage.DEPLOY.value not in self._kept["stages"]:
-            return None
-        return StageEnd(stage, "kept", kept["message"], int(kept["exit_code"]), facts=kept["facts"])
 
     def _verdicts(self) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -304,12 +305,11 @@ class Chain:
 
     def _tell(self, end: StageEnd) -> None:
         status = "failed" if end.status == "failed" else "done"
-        message = f"{end.message} ({end.status})" if end.status == "kept" else end.message
+        message = f"{end.message} (by an earlier try)" if end.status == "kept" else end.message
         self._on_event(
             Event(
                 "bootstrap",
                 status,
-                cluster=self._cluster,
                 step=end.stage.value,
                 message=message,
                 data=dict(end.facts),
@@ -317,23 +317,3 @@ class Chain:
                 next_step=end.next_step,
             )
         )
-
-    def _read(self) -> dict[str, Any]:
-        """What an earlier try kept, of the same inventory; else a new chain."""
-        fresh: dict[str, Any] = {
-            "id": f"{self._now().astimezone(UTC):%Y-%m-%dT%H-%M-%S}-{secrets.token_hex(2)}",
-            "began": self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "inventory": self._loaded.digest,
-            "stages": {},
-        }
-        try:
-            kept = json.loads((self._folder / _STATE).read_text(encoding="utf-8"))
-            whole = isinstance(kept["id"], str) and isinstance(kept["began"], str) and isinstance(kept["stages"], dict)
-        except (OSError, ValueError, KeyError, TypeError):
-            return fresh
-        return kept if whole and kept.get("inventory") == self._loaded.digest else fresh
-
-    def _keep(self, end: StageEnd) -> None:
-        kept = {"message": end.message, "exit_code": end.exit_code, "facts": dict(end.facts)}
-        self._kept["stages"][end.stage.value] = kept
-        write_private(self._folder / _STATE, dumps(self._kept) + "\n")
