@@ -5,7 +5,6 @@ two racks or more are under test. Their findings go to the racks they are about.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +21,7 @@ from ndctl.model.status import Group, Level, Status
 from ndctl.workflow.active import ActiveResult, nccl_environment
 from ndctl.workflow.bounds import NodeBound
 from ndctl.workflow.budget import spoken
+from ndctl.workflow.executors import DaemonExecutor, wait_for_all
 from ndctl.workflow.transport import Transport
 
 Ended = Callable[[list[Rack], Outcome], None]
@@ -82,6 +82,10 @@ class AcrossTests:
         self._budget_s = budget_s
         self._stopping = Stopping()
 
+    def required(self, racks: int) -> tuple[str, ...]:
+        """Ids of the tests that this level must have of a run over so many racks."""
+        return tuple(check.id for check in self._wanted if check.required) if racks >= 2 else ()
+
     def stop(self) -> None:
         """End what runs and begin nothing more; from another thread, while `run` then cleans up and returns."""
         self._stopping.stop()
@@ -100,16 +104,14 @@ class AcrossTests:
         if not self._wanted or len(racks) < 2:
             return
         for one in racks:
-            one.result.required += tuple(check.id for check in self._wanted if check.required)
+            one.result.required += self.required(len(racks))
         for wave in rack_pairs(racks):
-            with ThreadPoolExecutor(max_workers=_PAIRS_AT_ONCE) as pool:
-                running = [pool.submit(self._pair, left, right, ended, spent_s) for left, right in wave]
-                try:
-                    for done in running:
-                        done.result()
-                except BaseException:
-                    self.stop()  # the pool waits for the threads, which clean up
-                    raise
+            pool = DaemonExecutor(_PAIRS_AT_ONCE)
+            try:
+                pairs = [pool.submit(self._pair, left, right, ended, spent_s) for left, right in wave]
+                wait_for_all(pairs, self.stop)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def _pair(
         self, left: RackSoFar, right: RackSoFar, ended: Callable[[list[Rack], Outcome], None], spent_s: float

@@ -108,13 +108,18 @@ class ActiveTests:
         self._budget_s = budget_s
         self._clock = clock
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Ids of the tests that this level must have."""
+        return tuple(check.id for check in self._wanted if check.required)
+
     def stop(self) -> None:
         """End what runs and begin nothing more; from another thread, while `run` then cleans up and returns."""
         self._stopping.stop()
 
     def run(self, rack: Rack, answers: Mapping[Node, NodeAnswer], suspects: frozenset[str]) -> ActiveResult:
         """All active tests of the rack. `suspects`: nodes that already failed a passive check."""
-        result = ActiveResult(required=tuple(check.id for check in self._wanted if check.required))
+        result = ActiveResult(required=self.required)
         if not self._wanted:
             return result
         nodes = [node for node in rack.nodes if node in answers and answers[node].outcome.ok]

@@ -95,16 +95,19 @@ def wait_for_all(futures: list[Future[Any]], stop: Callable[[], None]) -> None:
     while pending:
         try:
             done, pending = wait(pending, _LOOK_AGAIN_S, return_when=FIRST_COMPLETED)
+            for future in done:
+                error = None if future.cancelled() else future.exception()
+                if error is not None and reason is None:
+                    reason = error
+                    stop()
         except KeyboardInterrupt as interrupt:
             if isinstance(reason, KeyboardInterrupt):
                 raise LeaveNow from interrupt
             reason = interrupt
-            stop()
-            continue
-        for future in done:
-            error = None if future.cancelled() else future.exception()
-            if error is not None and reason is None:
-                reason = error
+            try:
                 stop()
+            except KeyboardInterrupt as again:
+                # To stop may take a while: what runs on nodes is ended by asking them.
+                raise LeaveNow from again
     if reason is not None:
         raise reason

@@ -51,20 +51,28 @@ def _gather(
     bound = NodeBound(request.max_nodes_under_test)
     here = RackWork(one, request, source, transport, bound, on_event)
     work = source.worker(engine.work(here, one, request, source, transport, on_event), one, request, on_event)
+    across = None
+    if request.level is not Level.QUICK:
+        from ndctl.workflow.across import AcrossTests
+
+        shared = shared_by_tests(one, request, source, bound, on_event)
+        across = AcrossTests(transport, one.loaded, token=source.across_token, **shared)
+        # Before anything is asked: whenever the run is left, a rack lacks what was not run.
+        one.required += across.required(len(one.cluster.racks))
     racks = engine.executor()
     try:
         wait_for_all([racks.submit(work, rack) for rack in one.cluster.racks], work.stop)
     finally:
         racks.shutdown(wait=False, cancel_futures=True)
-    if request.level is Level.QUICK:
+    if across is None:
         return
-    from ndctl.workflow.across import AcrossTests, RackSoFar
+    from ndctl.workflow.across import RackSoFar
 
-    shared = shared_by_tests(one, request, source, bound, on_event)
-    AcrossTests(transport, one.loaded, token=source.across_token, **shared).run(
+    across.run(
         [
             RackSoFar(rack, {n: one.answers[n] for n in rack.nodes if n in one.answers}, one.active[rack.name])
             for rack in one.cluster.racks
+            if rack.name in one.active  # a rack that was given up has none
         ],
         here.ended,
         spent_s=0.0 if math.isinf(here.tests_begun) else source.clock() - here.tests_begun,

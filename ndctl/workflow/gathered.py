@@ -6,18 +6,20 @@ Kept apart from the asking, so that an interruption loses nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ndctl.checks.base import Check
 from ndctl.checks.commands import IDENTITY
+from ndctl.checks.verdict import belongs
 from ndctl.inventory.loader import Loaded
-from ndctl.model.answers import NodeAnswer
+from ndctl.model.answers import NodeAnswer, OutcomeKind
 from ndctl.model.events import Event, EventSink
 from ndctl.model.findings import Finding, RackResult
 from ndctl.model.places import Cluster, Node, Rack
+from ndctl.model.status import Status
 from ndctl.parse import key_values
 from ndctl.workflow.judge_rack import judge_rack
 
@@ -43,13 +45,17 @@ class Gathered:
     measured: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # rack -> rows to record, when all is done
     against_past: dict[str, list[Finding]] = field(default_factory=dict)
     client: dict[str, str] = field(default_factory=dict)  # rack -> what was wrong with the machine that asked it
+    required: tuple[str, ...] = ()  # ids of the active tests without whose answer a rack is incomplete
 
 
 def merged(before: NodeAnswer | None, later: NodeAnswer) -> NodeAnswer:
-    """A later answer's results replace earlier ones; a node that stopped answering keeps what it had said."""
+    """A later answer's results replace earlier ones; a node that stopped answering keeps what it had said. That it was
+    not asked once more, because of a stop, does not make it one that never answered."""
     if before is None:
         return later
-    return NodeAnswer(later.node, later.outcome, {**before.results, **later.results})
+    stopped = before.outcome.ok and later.outcome.kind is OutcomeKind.INTERRUPTED
+    outcome = before.outcome if stopped else later.outcome
+    return NodeAnswer(later.node, outcome, {**before.results, **later.results})
 
 
 def disabled_checks(loaded: Loaded, today: date) -> dict[str, str]:
@@ -63,14 +69,16 @@ def disabled_checks(loaded: Loaded, today: date) -> dict[str, str]:
 
 def judged(one: Gathered, rack: Rack) -> RackResult:
     active = one.active.get(rack.name)
+    required = tuple(dict.fromkeys([*one.required, *(active.required if active else ())]))
+    found = active.findings if active else []
     return judge_rack(
         rack,
         one.cluster.name,
         {node: one.answers[node] for node in rack.nodes if node in one.answers},
         one.checks,
         one.loaded.profile,
-        active=active.findings if active else (),
-        active_required=active.required if active else (),
+        active=[*found, *_not_run(rack, required, found)],
+        active_required=required,
         disabled=disabled_checks(one.loaded, one.today),
         seconds=one.seconds.get(rack.name, 0.0),
         remarks=active.remarks if active else (),
@@ -78,6 +86,12 @@ def judged(one: Gathered, rack: Rack) -> RackResult:
         exercised=exercised(active.measurements) if active else frozenset(),
         past=one.against_past.get(rack.name, ()),
     )
+
+
+def _not_run(rack: Rack, required: Sequence[str], found: Sequence[Finding]) -> list[Finding]:
+    """Of the required tests those that nothing is known of: the run was left before their turn."""
+    told = [id for id in required if not any(belongs(finding.check, id) for finding in found)]
+    return [Finding(check=id, status=Status.SKIP, subject=rack.name, message="was not run") for id in told]
 
 
 def exercised(measurements: list[dict[str, Any]]) -> frozenset[tuple[str, str]]:

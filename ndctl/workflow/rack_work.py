@@ -125,6 +125,7 @@ class RackWork:
                 clock=source.clock,
                 **shared_by_tests(one, request, source, bound, on_event),
             )
+            one.required = tuple(dict.fromkeys([*one.required, *self._tests.required]))
 
     def __call__(self, rack: Rack, known: Mapping[Node, NodeAnswer] = _NOTHING) -> None:
         """Ask the rack's nodes, wait while it still starts, and run its active tests if the level has any.
@@ -215,8 +216,8 @@ class RackWork:
 
     def _keep(self, answer: NodeAnswer) -> None:
         one = self._one
-        one.answers[answer.node] = merged(one.answers.get(answer.node), answer)
-        if not answer.outcome.ok:
+        whole = one.answers[answer.node] = merged(one.answers.get(answer.node), answer)
+        if not whole.outcome.ok:
             self._on_event(
                 Event(
                     "collect",

@@ -90,6 +90,28 @@ def test_the_first_interruption_stops_and_waits_the_second_leaves() -> None:
         executor.shutdown()
 
 
+def test_a_second_interruption_while_the_first_still_stops_leaves_too() -> None:
+    end = threading.Event()
+
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def stop_that_takes_long() -> None:
+        threading.Timer(0.2, interrupt).start()
+        end.wait(60)
+
+    executor = DaemonExecutor(1)
+    hanging: list[Future[object]] = [executor.submit(end.wait, 60)]
+    threading.Timer(0.2, interrupt).start()
+    try:
+        with pytest.raises(LeaveNow):
+            wait_for_all(hanging, stop_that_takes_long)
+        assert not hanging[0].done()
+    finally:
+        end.set()
+        executor.shutdown()
+
+
 def test_an_interruption_that_is_heeded_is_raised_when_all_have_ended() -> None:
     end = threading.Event()
     executor = DaemonExecutor(1)
