@@ -94,6 +94,7 @@ def repair(
             cluster = discover(loaded, clients)
             now_there = {node.name: node for node in cluster.nodes}
             back = [Target(now_there[name]) for name in acted if name in now_there]
+            lease.also([one.node for one in back])
             with interruptible(stop.set, meaning):
                 ends.failed |= _each_rack(plan, repairs, work.wait, stop, on_event, stamp(now()), back)
         came = [one.node.name for one in back if _phase(repairs, one) is Phase.BACK]

@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -91,6 +92,13 @@ class RackLease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
+
+    def also(self, nodes: Sequence[Node]) -> None:
+        """Nodes to give back as well: who was silent at first may hold the lease of a repair that was cut off."""
+        if self._lease is not None:
+            self._lease = replace(
+                self._lease, nodes=tuple({node.name: node for node in (*self._lease.nodes, *nodes)}.values())
+            )
 
     def release(self) -> None:
         """A node that does not answer frees itself when the lease's time is over, or with its next boot."""
