@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FOUNDATION_DEADLINE_S = 1800.0
 RACK_DEADLINE_S = 5400.0
-RACKS_AT_ONCE = 48  # as many as can be watched within the limits: docs/arm-calls.md
+RACKS_AT_ONCE = 48  # as many as can be watched within the limits: tests/bench/arm-calls.md
 
 _BLOCK = "microsoft.compute/interconnectblocks"
 _SCALE_SET = "microsoft.compute/virtualmachinescalesets"

@@ -1,4 +1,4 @@
-"""The written calculation of ARM calls (docs/arm-calls.md), computed again from calls that were counted."""
+"""The written calculation of ARM calls (tests/bench/arm-calls.md), computed again from calls that were counted."""
 
 from __future__ import annotations
 
