@@ -20,7 +20,7 @@ from ndctl.workflow.prepare import render_to_deploy
 if TYPE_CHECKING:
     from conftest import Region
 
-PAGE = Path(__file__).parents[2] / "docs" / "arm-calls.md"
+PAGE = Path(__file__).parents[1] / "bench" / "arm-calls.md"
 SCALE_SET = "Microsoft.Compute/virtualMachineScaleSets"
 
 
