@@ -26,7 +26,7 @@ from ndctl.workflow.replay import kit_from, run_again
 from ndctl.workflow.validate import Request, validate_inventories
 from tests.e2e.lab import Lab
 
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = pytest.mark.xdist_group("lab-2")
 
 
 @pytest.fixture(scope="module")

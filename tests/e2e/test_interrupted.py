@@ -18,7 +18,7 @@ from ndctl.model.errors import NdctlError
 from ndctl.record.store import Store
 from tests.e2e.lab import Lab
 
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = pytest.mark.xdist_group("lab-2")
 LONGEST_S = 240
 
 

@@ -16,7 +16,7 @@ from ndctl.report.table import as_plain, run_lines
 from ndctl.workflow.validate import Request, validate_inventories
 from tests.e2e.lab import Lab
 
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = pytest.mark.xdist_group("lab-2")
 
 NCCL = frozenset({Group.NCCL})
 CHECK = "nccl.all-reduce"
