@@ -285,13 +285,18 @@ class RelayEngine:
         key: RunKey | None,
         admit: bool,
     ) -> Ended:
+        shut_out = 0
+
         def told(answer: NodeAnswer, why: str) -> None:
+            nonlocal shut_out
             commands = left.pop(answer.node)
             if not why or self._ended(run):
                 run.answers.put(answer)
                 return
-            if answer.outcome.kind is OutcomeKind.AUTH_FAILED and key is not None and not admit:
-                rack.not_accepted()
+            if answer.outcome.kind is OutcomeKind.AUTH_FAILED:
+                shut_out += 1
+                if key is not None and not admit:
+                    rack.not_accepted()
             self._remark(head.node.rack, f"{answer.node.name} is asked directly; through {head.node.name}: {why}")
             self._aside(run, {answer.node: commands})
 
@@ -311,6 +316,9 @@ class RelayEngine:
             if key is not None and admit and ended.fault is None and not ended.refused:
                 asked = {peer.node for peer in one.peers if peer.began is not None}
                 rack.offered(key, since=began, asked=asked, admitted=ended.admitted)
+            if shut_out == len(others) and (key is None or admit):
+                # An ssh older than 8.9 does not say whom it logs in to, and the agent then signs nothing.
+                rack.refused = "none of its nodes lets it in"
         return ended
 
     def _terms(self, key: RunKey | None, admit: bool, *, last: bool = False) -> Terms:

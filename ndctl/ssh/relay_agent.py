@@ -26,6 +26,7 @@ _FAILURE = bytes([5])
 _SUCCESS = bytes([6])
 _EXTENSION_FAILURE = bytes([28])
 _USERAUTH_REQUEST = 50
+JOINT = b"login@ndctl"  # string bind, string sign: see relay_mux
 _SESSION_BIND = b"session-bind@openssh.com"
 _PLAIN, _HOSTBOUND = b"publickey", b"publickey-hostbound-v00@openssh.com"
 _RSA_FLAGS = {4: "rsa-sha2-512", 2: "rsa-sha2-256"}
@@ -111,11 +112,22 @@ class AgentConnection:
                 if self._bound is not None and blob == self._agent.blob:
                     signed = self._agent.sign(*self._bound, data, flags)
                 return _FAILURE if signed is None else bytes([_SIGN_RESPONSE]) + _string(signed)
-            if kind == _EXTENSION and body.string() == _SESSION_BIND:
-                return _SUCCESS if self._bind(body) else _EXTENSION_FAILURE
+            if kind == _EXTENSION:
+                name = body.string()
+                if name == JOINT:
+                    return self._login(body.string(), body.string())
+                if name == _SESSION_BIND:
+                    return _SUCCESS if self._bind(body) else _EXTENSION_FAILURE
         except Malformed:
             return _FAILURE
         return _FAILURE
+
+    def _login(self, bind: bytes, sign: bytes) -> bytes:
+        """The two messages of a login that shares this connection with others, as if it had one of its own."""
+        alone = AgentConnection(self._agent)
+        if bind[:1] != bytes([_EXTENSION]) or sign[:1] != bytes([_SIGN_REQUEST]) or alone._answer(bind) != _SUCCESS:
+            return _FAILURE
+        return alone._answer(sign)
 
     def _bind(self, body: _Reader) -> bool:
         host_key, session, signature, forwarding = body.string(), body.string(), body.string(), body.byte()

@@ -81,7 +81,7 @@ class AgentLink:
         self._quick = agent.quick
         self._connection = AgentConnection(agent)
         self._later: queue.SimpleQueue[bytes] | None = None
-        self._left = LONGEST  # more than any login needs, and less than the windows of both sides
+        self._left = 8 * LONGEST  # more than the logins of a rack need, and less than the window that is given
         self._closed = False
 
     def take(self, kind: int, message: paramiko.Message) -> None:

@@ -19,11 +19,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from ndctl.model.answers import Command
 from ndctl.ssh.relay_keys import admit_text, key_directory, mark
 from ndctl.ssh.script import script_text
 
+PYTHON = "python3"
 SLOTS = 4
 SLOW_S = 5
 TICK_S = 1
@@ -51,10 +54,10 @@ for t in /dev/shm "${TMPDIR:-/tmp}" /tmp "$HOME"; do
   d=$(mktemp -d "$t/ndctl-relay.XXXXXX") && break
 done
 [ -n "$d" ] && [ -d "$d" ] || cannot no-directory
-k= over= ticker= listener= running=
+k= over= mux= ticker= listener= running=
 leave() {
   for r in $running; do eval "kill \$pid_$r"; done
-  [ -z "$ticker$listener" ] || kill $ticker $listener
+  [ -z "$mux$ticker$listener" ] || kill $mux $ticker $listener
   [ -n "$over" ] || [ -z "$k" ] || rm -rf "$k"
   rm -rf "$d"
 }
@@ -233,6 +236,11 @@ def relay_text(order: Order, nonce: str) -> bytes:
     return "".join(parts).encode()
 
 
+@cache
+def _mux_text() -> str:
+    return files("ndctl.ssh").joinpath("relay_mux.py").read_text(encoding="utf-8")
+
+
 def _file(name: str, lines: Sequence[str], nonce: str) -> str:
     """Written by a here-document whose end no content can guess."""
     body = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
@@ -242,7 +250,12 @@ def _file(name: str, lines: Sequence[str], nonce: str) -> str:
 def _who_logs_in(order: Order, nonce: str, kinds: int) -> str:
     """Sets `auth`: ssh's options for who logs in; makes the ephemeral key and the scripts that admit it."""
     agent = (
-        f'[ -S "$SSH_AUTH_SOCK" ] || cannot {NO_AGENT}\nauth="-o IdentityFile=none -o IdentityAgent=SSH_AUTH_SOCK"\n'
+        f'[ -S "$SSH_AUTH_SOCK" ] || cannot {NO_AGENT}\nagent=SSH_AUTH_SOCK\n'
+        f"if command -v {PYTHON} >/dev/null; then\n{_file('mux', (_mux_text(),), nonce)}"
+        f'  {PYTHON} -I -S "$d/mux" "$d/agent" "$SSH_AUTH_SOCK" </dev/null >/dev/null 4<&- &\n  mux=$! i=0\n'
+        '  until [ -S "$d/agent" ]; do kill -0 $mux && [ $i -lt 50 ] || break; sleep 0.1; i=$((i + 1)); done\n'
+        '  [ ! -S "$d/agent" ] || agent=$d/agent\nfi\n'
+        'auth="-o IdentityFile=none -o IdentityAgent=$agent"\n'
     )
     if not order.token:
         return agent

@@ -17,9 +17,11 @@ import pytest
 from ndctl.model.answers import Command, NodeAnswer, OutcomeKind
 from ndctl.model.events import Event
 from ndctl.model.places import Node
+from ndctl.ssh import relay_script
 from ndctl.ssh.engine import Engine
 from ndctl.ssh.known_hosts import parse_public_keys, write_entries
 from ndctl.ssh.relay import RelayEngine
+from ndctl.ssh.relay_agent import LoginAgent
 from tests.ssh import sshd as openssh
 from tests.ssh.own_nodes import OwnNodes, relay_folders, started, wait_until
 from tests.ssh.test_faults import _FIND_SSHD
@@ -107,6 +109,36 @@ class TestAskingOnce:
             answers = by_node(engine.collect({node: [big] for node in rack.nodes}))
         whole = "".join(f"{i}\n" for i in range(300_000))
         assert [answer.results["big"].stdout == whole for answer in answers.values()] == [True] * NODES
+
+    def test_a_head_without_python_does_with_a_channel_a_login(
+        self, rack: OwnNodes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(relay_script, "PYTHON", "python-that-is-missing")
+        with RelayEngine(rack.settings(), single=True) as engine:
+            answers = by_node(engine.collect({node: [ECHO] for node in rack.nodes}))
+            assert engine.relay_remarks == ()
+        assert all(answer.outcome.ok for answer in answers.values())
+
+    @pytest.mark.parametrize("python", ["python3", "python-that-is-missing"])
+    def test_a_key_of_the_users_own_agent_serves_too(
+        self, rack: OwnNodes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, python: str
+    ) -> None:
+        monkeypatch.setattr(relay_script, "PYTHON", python)
+        printed = subprocess.run(
+            ["ssh-agent", "-s", "-a", str(tmp_path / "agent")], check=True, capture_output=True, text=True, timeout=30
+        )
+        pid = int(re.search(r"SSH_AGENT_PID=(\d+)", printed.stdout)[1])  # type: ignore[index]
+        try:
+            monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+            add = ["ssh-add", "-q", str(rack.servers[0].client_key)]
+            subprocess.run(add, check=True, timeout=30, stdin=subprocess.DEVNULL)
+            settings = rack.settings(private_keys=(), agent=True)
+            with RelayEngine(settings, single=True) as engine:
+                answers = by_node(engine.collect({node: [ECHO] for node in rack.nodes}))
+                assert engine.relay_remarks == ()
+            assert all(answer.outcome.ok for answer in answers.values())
+        finally:
+            os.kill(pid, signal.SIGTERM)
 
     def test_two_nodes_are_not_worth_a_head(self, rack: OwnNodes) -> None:
         before = logins(rack, 0)
@@ -375,6 +407,19 @@ class TestFaultsOfHeads:
             assert "its sshd forbids agent forwarding" in remark
             assert logins(rack, 0) == 3, "the second time nobody asked it to be a head"
 
+    def test_a_head_that_is_let_in_nowhere_is_not_tried_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An ssh before 8.9 does not bind its agent connection, and gets no signature."""
+        monkeypatch.setattr(LoginAgent, "sign", lambda *unused: None)
+        with started(tmp_path, 3) as rack:
+            with RelayEngine(rack.settings(), single=True) as engine:
+                for _ in range(2):
+                    answers = by_node(engine.collect({node: [ECHO] for node in rack.nodes}))
+                    assert all(answer.outcome.ok for answer in answers.values())
+            assert len(engine.relay_remarks) == 2, "of the first time"
+            assert logins(rack, 0) == 2
+
     def test_a_head_that_dies_is_an_answer_and_its_peers_are_asked_otherwise(self, tmp_path: Path) -> None:
         with started(tmp_path, 4) as rack:
             dies = Command("dies", _FIND_SSHD + "kill -9 $p; sleep 5", timeout_s=10)
@@ -473,6 +518,7 @@ from pathlib import Path
 from ndctl.model.answers import Command
 from ndctl.model.places import Node
 from ndctl.ssh.relay import RelayEngine
+from ndctl.ssh.relay_agent import LoginAgent
 from ndctl.ssh.settings import SshSettings
 key, known, user, *nodes, fifo = sys.argv[1:]
 nodes = [Node(name, "rack01", address=address, port=int(port)) for name, address, port in (n.split("=") for n in nodes)]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +14,11 @@ from typing import Any
 import paramiko
 import pytest
 
+from ndctl.ssh import relay_script
 from ndctl.ssh.keys import Identity, load_identities
-from ndctl.ssh.relay_agent import AgentConnection, LoginAgent, Malformed
+from ndctl.ssh.relay_agent import JOINT, AgentConnection, LoginAgent, Malformed
 from tests.ssh import sshd as openssh
+from tests.ssh.own_nodes import wait_until
 
 SESSION = b"S" * 32
 FAILURE, SUCCESS, EXTENSION_FAILURE, IDENTITIES, SIGNED = b"\x05", b"\x06", b"\x1c", 12, 14
@@ -219,3 +225,95 @@ def test_what_comes_in_pieces_is_put_together(agent: LoginAgent, keys: dict[str,
 def test_impossible_lengths_end_the_connection(agent: LoginAgent, size: int) -> None:
     with pytest.raises(Malformed):
         AgentConnection(agent).feed(size.to_bytes(4, "big"))
+
+
+class TestSharedByTheLoginsOfAHead:
+    """relay_mux.py on a socket of this machine, the agent behind it."""
+
+    @pytest.fixture
+    def mux(self, agent: LoginAgent, tmp_path: Path) -> Iterator[Callable[[], MuxClient]]:
+        upstream = socket.socket(socket.AF_UNIX)
+        upstream.bind(str(tmp_path / "up"))
+        upstream.listen()
+        program = Path(relay_script.__file__).with_name("relay_mux.py")
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(program), str(tmp_path / "down"), str(tmp_path / "up")]
+        )
+        channel, _ = upstream.accept()
+
+        def serve() -> None:
+            connection = AgentConnection(agent)
+            while data := channel.recv(65_536):
+                channel.sendall(connection.feed(data))
+
+        threading.Thread(target=serve, daemon=True).start()
+        wait_until((tmp_path / "down").exists)
+        made: list[MuxClient] = []
+
+        def connect() -> MuxClient:
+            made.append(MuxClient(tmp_path / "down"))
+            return made[-1]
+
+        yield connect
+        for one in made:
+            one.sock.close()
+        channel.shutdown(socket.SHUT_RDWR)
+        assert process.wait(10) == 0, "it ends with the client's connection"
+        channel.close()
+        upstream.close()
+
+    def test_each_login_is_judged_for_itself(
+        self, agent: LoginAgent, keys: dict[str, Any], mux: Callable[[], MuxClient]
+    ) -> None:
+        clients = [Client(agent, keys) for _ in range(4)]
+        for client in clients:
+            client.connection = mux()  # type: ignore[assignment]
+        sessions = [bytes([at]) * 32 for at in range(4)]
+        for client, session in zip(clients, sessions, strict=True):
+            assert client.bind(session=session) == SUCCESS
+            assert keys["login"].asbytes() in client.say(b"\x0b")
+        assert clients[2].sign(clients[2].request(session=sessions[2]))[0] == SIGNED
+        assert clients[0].sign(clients[0].request(session=sessions[1])) == FAILURE, "another login's session"
+        assert clients[1].sign(clients[1].request(session=sessions[1], user=b"root")) == FAILURE
+        assert clients[1].sign(clients[1].request(session=sessions[1]))[0] == SIGNED
+        clients[3].connection.sock.close()  # type: ignore[attr-defined]
+        assert clients[0].sign(clients[0].request(session=sessions[0]))[0] == SIGNED
+        assert clients[1].sign(clients[1].request(session=sessions[1])) == FAILURE, "the signatures are used up"
+
+    def test_a_bind_that_is_not_true_is_found_out_at_the_signature(
+        self, agent: LoginAgent, keys: dict[str, Any], mux: Callable[[], MuxClient]
+    ) -> None:
+        for bind in ({"host": "stranger"}, {"signer": "stranger"}, {"forwarding": 1}):
+            client = Client(agent, keys)
+            client.connection = mux()  # type: ignore[assignment]
+            client.bind(**bind)  # type: ignore[arg-type]
+            assert client.sign(client.request()) == FAILURE
+
+    def test_nothing_without_a_bind_and_nothing_else(
+        self, agent: LoginAgent, keys: dict[str, Any], mux: Callable[[], MuxClient]
+    ) -> None:
+        client = Client(agent, keys)
+        client.connection = mux()  # type: ignore[assignment]
+        assert client.sign(client.request()) == FAILURE
+        assert client.say(b"\x11key") == FAILURE
+
+    def test_a_joint_message_is_a_bind_and_a_login_or_nothing(self, agent: LoginAgent, keys: dict[str, Any]) -> None:
+        client = Client(agent, keys)
+        for bind, sign in ((b"", b""), (b"\x0b", b"\x0d"), (b"\x1b", b"\x0d"), (b"\x1b" + string(JOINT), b"\x0d")):
+            assert client.say(b"\x1b" + string(JOINT) + string(bind) + string(sign)) == FAILURE
+        assert client.say(b"\x1b" + string(JOINT)) == FAILURE
+
+
+class MuxClient:
+    def __init__(self, path: Path) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(10)
+        self.sock.connect(str(path))
+
+    def feed(self, message: bytes) -> bytes:
+        self.sock.sendall(message[:3])
+        self.sock.sendall(message[3:])
+        answer = self.sock.recv(65_536)
+        while len(answer) < 4 + int.from_bytes(answer[:4], "big"):
+            answer += self.sock.recv(65_536)
+        return answer
