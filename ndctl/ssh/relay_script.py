@@ -20,7 +20,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from ndctl.model.answers import Command
 from ndctl.ssh.relay_keys import admit_text, key_directory, mark
@@ -238,7 +238,7 @@ def relay_text(order: Order, nonce: str) -> bytes:
 
 @cache
 def _mux_text() -> str:
-    return files("ndctl.ssh").joinpath("relay_mux.py").read_text(encoding="utf-8")
+    return Path(__file__).with_name("relay_mux.py").read_text(encoding="utf-8")
 
 
 def _file(name: str, lines: Sequence[str], nonce: str) -> str:
