@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,7 +67,11 @@ def report_node(
         emit(dumps(report.body))
         if report.already:
             say(f"host {report.host} was reported as this before: {report.already}; --send would not send it again")
-        say(f"not sent. To send exactly this: ndctl report-node {inventory} {node} --send")
+        chosen = [f"--finding {finding}"] if finding else []
+        chosen += [f"--category {category}"] if category else []
+        chosen += [f"--record {shlex.quote(str(record))}"] if record else []
+        again = ["ndctl report-node", shlex.quote(str(inventory)), node, *chosen, "--send"]
+        say(f"not sent. To send this: {' '.join(again)}")
     raise typer.Exit(int(code))
 
 

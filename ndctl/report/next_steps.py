@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from ndctl.checks.health_categories import category_of
 from ndctl.model.findings import Finding, NodeResult, RackResult, Run
 from ndctl.model.places import split_node_name
 from ndctl.model.status import Action, Status, Verdict
@@ -17,6 +18,9 @@ _ON_THE_NODE = {
     Action.REBOOT: "sudo systemctl reboot",
 }
 _IN_AZURE = {Action.REIMAGE: "reimage", Action.REDEPLOY: "redeploy", Action.REPLACE_AND_REPORT: "replace"}
+# What `ndctl repair --action` calls it; over SSH it can be done off Azure, too.
+_REPAIRS = {**{action: action.value for action in _ON_THE_NODE}, **_IN_AZURE}
+_DIAGNOSED = 4  # nodes named in one command
 # With no inventory at hand, as when a pasted text is judged.
 IN_WORDS = {
     Action.WATCH: "look again later; a warning that comes back is a fault",
@@ -53,19 +57,18 @@ def do(finding: Finding, nodes: Sequence[str], inventory: str, known: Mapping[st
     again = validate_again(inventory, nodes)
     if action is Action.WATCH:
         return f"watch it: {again} --level quick"
+    if (word := _REPAIRS.get(action)) and nodes and (action in _ON_THE_NODE or _in_azure(nodes[0], known)):
+        report = "report the host first (below), " if azure_report(finding, nodes, inventory, known) else ""
+        replaced = report if action is Action.REPLACE_AND_REPORT else ""
+        more = f"   (the same for {node_set(nodes[1:])}, one node of a rack at a time)" if nodes[1:] else ""
+        return f"drain, {replaced}then: ndctl repair {inventory} {nodes[0]} --action {word}{more}"
     if command := _ON_THE_NODE.get(action):
-        where = "on each of them" if len(nodes) > 1 else "on it" if nodes else "on its nodes"
-        return f"drain, then {where}: {command}; then: {again}"
+        return f"drain, then on its nodes: {command}; then: {again}"
     if word := _IN_AZURE.get(action):
-        ids = [known[name].instance_id for name in nodes if name in known and known[name].instance_id]
-        if len(ids) == len(nodes) and ids:
-            what = f"instance{'s' if len(ids) > 1 else ''} {', '.join(ids)} of the scale set"
-        else:
-            what = "the VM" if len(nodes) < 2 else "the VMs"
-        report = "report the host to Azure, " if action is Action.REPLACE_AND_REPORT else ""
-        return f"drain, {report}{word} {what}; then: {again}"
+        report = "report it, " if action is Action.REPLACE_AND_REPORT else ""
+        return f"drain, {report}{word} the {'machine' if nodes else 'VM'}{'s' if len(nodes) > 1 else ''}; then: {again}"
     if action is Action.INVESTIGATE and nodes:
-        report = f"report it as {finding.health_category}" if finding.health_category else "report it"
+        report = f"report it as {category_of(finding)}" if finding.health_category else "report it"
         return f"drain, ask again: {again}; if it stays, {report}"
     if action is Action.FIX_IMAGE:
         return f"mend or change the image that {inventory} names"
@@ -74,13 +77,24 @@ def do(finding: Finding, nodes: Sequence[str], inventory: str, known: Mapping[st
     return IN_WORDS.get(action, "")
 
 
-def azure_report(finding: Finding, nodes: Sequence[str], known: Mapping[str, NodeResult]) -> str:
-    """What Azure asks for when a part of a node is reported: category, VM id, host. "" where nothing is to report."""
+def azure_report(finding: Finding, nodes: Sequence[str], inventory: str, known: Mapping[str, NodeResult]) -> str:
+    """What Azure asks for when a part of a node is reported: category, VM id, host, and the command that reports it
+    where both are known. "" where nothing is to report, as off Azure."""
     node = known.get(nodes[0]) if len(nodes) == 1 else None
-    if finding.status is not Status.FAIL or not finding.health_category or node is None:
+    category = category_of(finding) if finding.health_category else ""
+    if finding.status is not Status.FAIL or not category or node is None:
         return ""
+    if not node.vm_id and not node.physical_host:
+        return f"{category}   VM id and host are not known" if node.instance_id else ""
     ids = [f"VM {node.vm_id}" if node.vm_id else "", f"host {node.physical_host}" if node.physical_host else ""]
-    return f"{finding.health_category}   {', '.join(filter(None, ids)) or 'VM id and host are not known'}"
+    told = f"{category}   {', '.join(filter(None, ids))}"
+    if not all(ids) or finding.caused_by:
+        return told
+    return f"{told}: ndctl report-node {inventory} {node.name} --finding {finding.check}"
+
+
+def _in_azure(name: str, known: Mapping[str, NodeResult]) -> bool:
+    return name in known and bool(known[name].instance_id)
 
 
 def next_commands(run: Run) -> list[str]:
@@ -93,6 +107,10 @@ def next_commands(run: Run) -> list[str]:
         if nodes:
             again = f"ndctl validate {inventory_of(run, cluster)} --nodes {shlex.quote(node_set(nodes))} --level quick"
             commands.append(f"{again}   (asks again who did not answer)")
+            known = {node.name: node for rack in run.racks if rack.cluster == cluster for node in rack.nodes}
+            if first := [name for name in nodes if _in_azure(name, known)][:_DIAGNOSED]:
+                more = "why they do not answer" if len(first) > 1 else "why it does not answer"
+                commands.append(f"ndctl diagnose {inventory_of(run, cluster)} {' '.join(first)}   ({more})")
     if word := to_explain(run):
         commands.append(f"ndctl explain {word}   (what it means, false alarms, what to do)")
     if any(rack.verdict is not Verdict.ACCEPTED for rack in run.racks):

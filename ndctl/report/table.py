@@ -174,7 +174,7 @@ def _entry_lines(entry: Folded, run: Run, cluster: str, known: Mapping[str, Node
         ("explains", "; ".join(finding.explains), False),
         ("because", finding.caused_by, False),
         ("do", do(finding, nodes, inventory, known), True),
-        ("report", azure_report(finding, nodes, known), False),
+        ("report", azure_report(finding, nodes, inventory, known), True),
         ("see", evidence, True),
     ):
         if text:

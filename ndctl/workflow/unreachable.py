@@ -6,6 +6,7 @@ unknown: a VM is called dead only when neither its agent nor Run Command answers
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -134,7 +135,7 @@ def _look(
     from ndctl.azure.whatif import split_id
     from ndctl.model.jsonable import dumps
 
-    inventory = str(loaded.path)
+    inventory = shlex.quote(str(loaded.path))
     ssh = f"SSH: {outcome.kind.value}" + (f", {outcome.detail}" if outcome.detail else "")
     if outcome.kind in _HOST_KEY:
         do = (f"ndctl validate {inventory} --nodes {node.name} --relearn-host-keys",)

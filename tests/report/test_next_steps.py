@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
+from typing import Any
 
 import pytest
+import typer
 
 from ndctl.checks.explain import words
 from ndctl.checks.pages import pages
 from ndctl.cli.main import VERBS
 from ndctl.model.findings import Finding
-from ndctl.model.status import Status, Verdict
+from ndctl.model.status import Action, Status, Verdict
 from ndctl.profiles import load
 from ndctl.report.next_steps import next_commands, to_explain
+from ndctl.report.table import run_lines
+from ndctl.workflow.repair_refusals import parse_action
+from ndctl.workflow.repair_state import RepairAction
 from tests.model import builders
 from tests.model.builders import finding, rack
 
@@ -73,6 +79,72 @@ def test_pages_and_next_steps_name_only_verbs_that_exist() -> None:
         if verb not in VERBS and verb not in WORDS_THAT_ARE_NO_VERBS
     ]
     assert wrong == []
+
+
+def parsed(command: str) -> str:
+    """The verb of a command that the program's own parser takes. What is no argument of it is refused, as are options
+    that do not exist and values that an option does not take."""
+    words_of_it = shlex.split(command.partition("   (")[0])
+    assert words_of_it[0] == "ndctl", command
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    for verb in VERBS:
+        importlib.import_module(f"ndctl.cli.{verb.replace('-', '_')}").register(app)
+    group: Any = typer.main.get_command(app)
+    arguments = [word for word in words_of_it[1:] if word != "-v"]
+    verb, *rest = arguments
+    group.commands[verb].make_context(verb, rest).close()
+    if "--action" in rest:
+        parse_action(rest[rest.index("--action") + 1])
+    for place in rest[rest.index("--finding") + 1 :][:1] if "--finding" in rest else ():
+        assert place.count(".") >= 1
+    return verb
+
+
+SILENT = builders.node(7, 1, status=Status.UNKNOWN, outcome="refused")
+NAMED = {"vm_id": "5e1f", "physical_host": "AMS07"}
+
+
+def told(*findings: Finding, path: str = "my racks/it's [1].yaml", azure: bool = True) -> str:
+    nodes = tuple(
+        builders.node(7, n, **(NAMED if azure else {"instance_id": ""})) if n > 1 else SILENT for n in range(1, 19)
+    )
+    run = builders.run(
+        rack(verdict=Verdict.REJECTED, nodes=nodes, findings=findings),
+        inventories=({**builders.INVENTORY, "path": path},),
+    )
+    return "\n".join(line.text for line in run_lines(run))
+
+
+@pytest.mark.parametrize("azure", [True, False])
+@pytest.mark.parametrize("action", list(Action))
+@pytest.mark.parametrize("node", ["rack07-n11", ""])
+def test_every_command_of_an_answer_can_be_pasted(action: Action, azure: bool, node: str) -> None:
+    one = finding(
+        action=action, node=node, check="nvlink.links.link-down", health_category="Resource.Hpc.Unhealthy.NvLink"
+    )
+    text = told(one, azure=azure)
+    commands = re.findall(r"ndctl .*?(?=;|   |$)", text, re.MULTILINE)
+    verbs = {parsed(command) for command in commands}
+    assert verbs
+    if node and azure:
+        assert ("repair" in verbs) == (action.value.removesuffix("-and-report") in {*RepairAction})
+        assert {"report-node", "diagnose"} <= verbs
+    if not azure:
+        assert "report-node" not in verbs
+        assert ("repair" in verbs) == bool(node and action in (Action.RESET_GPU, Action.RESTART_IMEX, Action.REBOOT))
+
+
+def test_a_category_is_one_that_azure_takes_whatever_an_old_record_says() -> None:
+    text = told(finding(health_category="Resource.Hpc.Unhealthy.MissingGPU"))
+    assert "Resource.Hpc.Unhealthy.HpcMissingGpu" in text and "MissingGPU" not in text
+
+
+def test_commands_of_pages_are_parsed_too() -> None:
+    for page in pages().values():
+        for text in (*page.do, *page.details.values()):
+            for command in re.findall(r"ndctl (?:repair|report-node|diagnose)[^`;,)]*", text):
+                assert parsed(command.partition(" puts ")[0]) in VERBS, page.check
 
 
 def test_a_next_command_is_one_a_shell_takes() -> None:

@@ -71,9 +71,10 @@ def test_the_on_call_question_answered() -> None:
         "           measured  17 links active, expected 18 links (NVIDIA GB300, 2026-04)",
         "           cause     link, cable or switch port",
         "           explains  XID 145 on 63 GPUs; NCCL all_reduce 412 GB/s",
-        "           do        drain, report the host to Azure, replace instance 111 of the scale set; then: "
-        "ndctl validate inventories/swc-a.yaml --rack 7",
-        "           report    Resource.Hpc.Unhealthy.NvLink   VM 5e1f, host AMS07",
+        "           do        drain, report the host first (below), then: "
+        "ndctl repair inventories/swc-a.yaml rack07-n11 --action replace",
+        "           report    Resource.Hpc.Unhealthy.NvLink   VM 5e1f, host AMS07: "
+        "ndctl report-node inventories/swc-a.yaml rack07-n11 --finding nvlink.links",
         "           see       ndctl report 2026-12-02T03-20-11 --raw rack07-n11/nvlink-status",
         "  warn     rack07-n[01-17]  mlx5_ib1   symbol_error +214 during this run",
         "  1 finding explained by the above and not counted: ndctl -v report 2026-12-02T03-20-11",
@@ -138,7 +139,7 @@ def test_nodes_that_did_not_answer_are_one_line_and_are_asked_again_by_name() ->
         "  unknown  1 of 18 nodes is not there",
         "  unknown  rack08-n[03-05,09]  SSH   timed-out: <address>:22 did not answer within 10 s",
     ]
-    assert told[-2].startswith(
+    assert told[-3].startswith(
         "next: ndctl validate inventories/swc-a.yaml --nodes 'rack08-n[03-05,09]' --level quick   ("
     )
     assert told[-1].endswith("exit 8")
@@ -203,23 +204,12 @@ def test_verbose_shows_what_a_root_cause_explains() -> None:
     ("action", "told"),
     [
         (Action.WATCH, "watch it: ndctl validate INV --rack 7 --level quick"),
-        (
-            Action.RESET_GPU,
-            "drain, then on it: sudo nvidia-smi --gpu-reset; then: ndctl validate INV --rack 7",
-        ),
-        (
-            Action.RESTART_IMEX,
-            "drain, then on it: sudo systemctl restart nvidia-imex; then: ndctl validate INV --rack 7",
-        ),
-        (Action.REBOOT, "drain, then on it: sudo systemctl reboot; then: ndctl validate INV --rack 7"),
-        (
-            Action.REIMAGE,
-            "drain, reimage instance 111 of the scale set; then: ndctl validate INV --rack 7",
-        ),
-        (
-            Action.REDEPLOY,
-            "drain, redeploy instance 111 of the scale set; then: ndctl validate INV --rack 7",
-        ),
+        (Action.RESET_GPU, "drain, then: ndctl repair INV rack07-n11 --action reset-gpu"),
+        (Action.RESTART_IMEX, "drain, then: ndctl repair INV rack07-n11 --action restart-imex"),
+        (Action.REBOOT, "drain, then: ndctl repair INV rack07-n11 --action reboot"),
+        (Action.REIMAGE, "drain, then: ndctl repair INV rack07-n11 --action reimage"),
+        (Action.REDEPLOY, "drain, then: ndctl repair INV rack07-n11 --action redeploy"),
+        (Action.REPLACE_AND_REPORT, "drain, then: ndctl repair INV rack07-n11 --action replace"),
         (Action.FIX_IMAGE, "mend or change the image that INV names"),
         (Action.FIX_INVENTORY, "mend what differs from the inventory: ndctl inventory show INV"),
         (
@@ -241,9 +231,9 @@ def test_commands_can_be_copied_whatever_the_inventory_is_called() -> None:
     odd = {**builders.INVENTORY, "path": "my racks/it's [1].yaml"}
     found = [finding(node=f"rack07-n{n:02d}", action=Action.REBOOT) for n in (1, 2)]
     text = text_of(builders.run(rejected(*found), inventories=(odd,), exit_code=7))
-    command = text.split("then: ")[1].splitlines()[0]
-    assert shlex.split(command) == ["ndctl", "validate", "my racks/it's [1].yaml", "--rack", "7"]
-    assert "then on each of them: sudo systemctl reboot" in text
+    command, _, more = text.split("then: ")[1].splitlines()[0].partition("   (")
+    assert shlex.split(command) == ["ndctl", "repair", "my racks/it's [1].yaml", "rack07-n01", "--action", "reboot"]
+    assert more == "the same for rack07-n02, one node of a rack at a time)"
 
 
 def test_every_verb_and_option_that_is_named_exists() -> None:

@@ -121,7 +121,7 @@ def _count(facts: Gpus, profile: Profile | None) -> list[Finding]:
                     message=f"{present} of {expected} GPUs",
                     cause="a GPU is missing, or only a part was pasted",
                     action=Action.NONE if facts.cut else Action.INVESTIGATE,
-                    health_category="" if facts.cut else "Resource.Hpc.Unhealthy.MissingGPU",
+                    health_category="" if facts.cut else "Resource.Hpc.Unhealthy.HpcMissingGpu",
                 )
             )
     return findings

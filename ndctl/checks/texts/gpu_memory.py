@@ -77,7 +77,7 @@ def _ecc(gpu: Gpu) -> list[Finding]:
                 expected="0",
                 cause="memory or SRAM fault",
                 action=Action.RESET_GPU,
-                category="Resource.Hpc.Unhealthy.ECCError",
+                category="Resource.Hpc.Unhealthy.HpcGenericFailure",
             )
         )
     elif ever:

@@ -29,7 +29,7 @@ MEANINGS: dict[str, _Meaning] = {
         "the driver cannot initialise this GPU",
         "GPU fault, or firmware and driver that do not fit",
         Action.REBOOT,
-        "Resource.Hpc.Unhealthy.MissingGPU",
+        "Resource.Hpc.Unhealthy.HpcMissingGpu",
     ),
     "driver-nouveau": _Meaning(
         _F, _DRIVER, "nouveau owns the GPUs", "nouveau is not on the block list of the image", Action.FIX_IMAGE

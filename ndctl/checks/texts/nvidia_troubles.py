@@ -48,7 +48,7 @@ _MEANING: dict[str, tuple[Status, str, str, str, Action, str]] = {
         "the driver runs but finds no GPU",
         "GPUs off the bus or not attached; compare with lspci -d 10de:",
         Action.INVESTIGATE,
-        "Resource.Hpc.Unhealthy.MissingGPU",
+        "Resource.Hpc.Unhealthy.HpcMissingGpu",
     ),
     "no-permission": (Status.UNKNOWN, "text", "not allowed to ask", "run it as root", Action.NONE, ""),
     "gpu-unreachable": (
@@ -57,7 +57,7 @@ _MEANING: dict[str, tuple[Status, str, str, str, Action, str]] = {
         "the driver has lost this GPU",
         "fallen off the bus or failed initialisation; the kernel log names the XID",
         Action.REPLACE_AND_REPORT,
-        "Resource.Hpc.Unhealthy.MissingGPU",
+        "Resource.Hpc.Unhealthy.HpcMissingGpu",
     ),
     "gpu-lost": (
         Status.FAIL,
@@ -65,7 +65,7 @@ _MEANING: dict[str, tuple[Status, str, str, str, Action, str]] = {
         "the driver has lost a GPU",
         "fallen off the bus (XID 79)",
         Action.REPLACE_AND_REPORT,
-        "Resource.Hpc.Unhealthy.MissingGPU",
+        "Resource.Hpc.Unhealthy.HpcMissingGpu",
     ),
     "gpu-requires-reset": (
         Status.FAIL,
@@ -81,7 +81,7 @@ _MEANING: dict[str, tuple[Status, str, str, str, Action, str]] = {
         "the InfoROM is corrupt",
         "corrupted InfoROM",
         Action.REPLACE_AND_REPORT,
-        "Resource.Hpc.Unhealthy.InforomCorruption",
+        "Resource.Hpc.Unhealthy.HpcInforomCorruption",
     ),
     "tool-missing": (
         Status.UNKNOWN,
