@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ndctl.model.answers import Command, NodeAnswer
+from ndctl.model.answers import Command, NodeAnswer, OutcomeKind
 from ndctl.model.places import Node
 from ndctl.model.runner import NodeRunner
 
@@ -116,7 +116,8 @@ def _take(runner: NodeRunner, lease: Lease, nodes: Sequence[Node], holder: str, 
         answer = answers[node]
         result = answer.results.get("lease")
         if result is None:
-            problem = problem or f"{node.name}: {answer.outcome.kind.value} {answer.outcome.detail}".strip()
+            said = f"{node.name}: {answer.outcome.kind.value} {answer.outcome.detail}".strip()
+            problem = problem or ("interrupted" if answer.outcome.kind is OutcomeKind.INTERRUPTED else said)
         elif result.exit_code == _HELD:
             held = held or f"{_one_line(result.stdout) or _NAMELESS} (on {node.name})"
         elif result.exit_code != 0:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # What comes back of a log: its head has NCCL's transports, its tail the table. NCCL_DEBUG=INFO of 72 ranks is long.
 LOG_HEAD_BYTES = 5_000_000
 LOG_TAIL_BYTES = 2_000_000
+JOB_MARK = "NDCTL_JOB="  # in the environment of all that a test starts on a node, with its token
 _INTERFACES = re.compile(r"^=?([A-Za-z0-9_.-]+(?:,[A-Za-z0-9_.-]+)*)$")
 
 # Edits of authorized_keys go through a new file that replaces the old one at once: a full disk or a killed script

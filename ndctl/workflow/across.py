@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ndctl.inventory.loader import Loaded
-from ndctl.jobs.active.base import ActiveCheck, Outcome, RackUnderTest, Stopping
+from ndctl.jobs.active.base import ActiveCheck, Outcome, RackUnderTest, Stopping, Watched
 from ndctl.jobs.active.registry import active_checks
 from ndctl.jobs.lease import Lease, give_back, renew, take
 from ndctl.jobs.occupancy import ASKED_FIRST, Use, occupancy
@@ -88,6 +88,7 @@ class AcrossTests:
 
     def stop(self) -> None:
         """End what runs and begin nothing more; from another thread, while `run` then cleans up and returns."""
+        self._transport.stop()
         self._stopping.stop()
 
     def run(
@@ -205,13 +206,14 @@ class AcrossTests:
         answers: Mapping[Node, NodeAnswer],
         outcome: Outcome,
     ) -> None:
+        runner = Watched(self._transport, self._stopping)
         found = check.run(
             RackUnderTest(
                 rack=name,
                 nodes=tuple(node for some in fit for node in some),
                 suspects=frozenset(),
                 profile=self._loaded.profile,
-                runner=self._transport,
+                runner=runner,
                 environment=partial(nccl_environment, self._loaded),
                 host_keys=self._transport.host_key_lines,
                 token=self._token,
@@ -221,6 +223,7 @@ class AcrossTests:
                 answers=answers,
             )
         )
+        found = runner.told(found, check.id, name)
         outcome.findings += found.findings
         outcome.texts += found.texts
         outcome.measurements += found.measurements

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from ndctl.inventory.loader import Loaded
-from ndctl.jobs.active.base import ActiveCheck, Outcome, RackUnderTest, Stopping
+from ndctl.jobs.active.base import INTERRUPTED, ActiveCheck, Outcome, RackUnderTest, Stopping, Watched
 from ndctl.jobs.active.registry import active_checks
 from ndctl.jobs.lease import Lease, give_back, renew, take
 from ndctl.jobs.occupancy import ASKED_FIRST, Occupancy, Use, occupancy, worth_asking_again
@@ -55,6 +55,7 @@ class _Rack:
     lease: Lease
     held: int  # nodes of the bound
     fit: list[Node]
+    stopping: Stopping
     questions: Sequence[Command] = ASKED_FIRST
     shared: dict[str, Any] = field(default_factory=dict)
 
@@ -124,13 +125,13 @@ class ActiveTests:
             return result
         nodes = [node for node in rack.nodes if node in answers and answers[node].outcome.ok]
         if not nodes or self._stopping.stopped:
-            self._skip(result, rack, "interrupted" if self._stopping.stopped else _too_few(nodes, "answered"))
+            self._skip(result, rack, INTERRUPTED if self._stopping.stopped else _too_few(nodes, "answered"))
             return result
         held = self._bound.take(len(nodes), lambda: self._stopping.stopped, lambda: self._waits(rack))
         if not held:
-            self._skip(result, rack, "interrupted")
+            self._skip(result, rack, INTERRUPTED)
             return result
-        under_test = _Rack(rack, answers, suspects, Lease((), ""), held, nodes)
+        under_test = _Rack(rack, answers, suspects, Lease((), ""), held, nodes, Stopping(self._stopping))
         try:
             # The whole rack is leased, whatever of it is tested: two tests in one NVLink domain disturb each other.
             under_test.lease = take(self._transport, nodes, self._holder, self._token, _LEASE_S)
@@ -171,31 +172,32 @@ class ActiveTests:
         if len(rack.fit) < check.smallest:
             result.skip(check.id, name, _too_few(rack.fit, "can be tested", check.smallest))
             return
-        reason = self._may_go_on(rack.lease) if result.ran else ""
+        reason = self._may_go_on(rack) if result.ran else ""
         if reason:
             result.skip(check.id, name, reason)
             return
         result.ran = True
+        runner = Watched(self._transport, rack.stopping)
         outcome = check.run(
             RackUnderTest(
                 rack=name,
                 nodes=tuple(rack.fit),
                 suspects=rack.suspects,
                 profile=self._profile,
-                runner=self._transport,
+                runner=runner,
                 environment=partial(nccl_environment, self._loaded),
                 host_keys=self._transport.host_key_lines,
                 token=self._token,
-                may_go_on=lambda: self._may_go_on(rack.lease),
+                may_go_on=lambda: self._may_go_on(rack),
                 say=lambda step, message, status: self._say(rack.rack, step, message, status),
-                stopping=self._stopping,
+                stopping=rack.stopping,
                 answers=rack.answers,
                 shared=rack.shared,
             )
         )
         # Whom one test found, the next ones leave out first: one culprit is searched for once.
         rack.suspects |= {f.node for f in outcome.findings if f.status is Status.FAIL and f.node}
-        result.add(outcome)
+        result.add(runner.told(outcome, check.id, name))
 
     def _keep_idle(self, rack: _Rack, pending: Sequence[ActiveCheck], result: ActiveResult) -> None:
         """Leave out of the pending tests who is in use (skip) and who does not tell (unknown). Asked afresh: a job may
@@ -263,11 +265,11 @@ class ActiveTests:
             )
         )
 
-    def _may_go_on(self, lease: Lease) -> str:
+    def _may_go_on(self, rack: _Rack) -> str:
         """Why the tests of this rack may not go on; "" when they may. The lease lasts longer then."""
-        if self._stopping.stopped:
-            return "interrupted"
-        again = renew(self._transport, lease, self._holder, _LEASE_S)
+        if rack.stopping.stopped:
+            return INTERRUPTED
+        again = renew(self._transport, rack.lease, self._holder, _LEASE_S)
         if again.held_by:
             return f"another test took the rack over: {again.held_by}"
         return again.problem

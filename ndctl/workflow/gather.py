@@ -6,6 +6,7 @@ import math
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from ndctl.jobs.active.base import INTERRUPTED
 from ndctl.model.events import EventSink
 from ndctl.model.status import Level
 from ndctl.workflow.bounds import NodeBound
@@ -66,6 +67,8 @@ def _gather(
         racks.shutdown(wait=False, cancel_futures=True)
     if across is None:
         return
+    if any(f.message == INTERRUPTED for active in one.active.values() for f in active.findings):
+        raise KeyboardInterrupt  # of a run that is made again: it went no further
     from ndctl.workflow.across import RackSoFar
 
     across.run(

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from ndctl import __version__
 from ndctl.inventory.loader import Loaded
-from ndctl.model.answers import Command, NodeAnswer
+from ndctl.jobs.nccl_scripts import JOB_MARK
+from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.errors import NdctlError
 from ndctl.model.jsonable import jsonable
 from ndctl.model.places import Cluster, Node
@@ -51,6 +52,7 @@ class RecordingTransport:
         self._cluster = cluster
         self._known: set[str] = set()
         self._lock = threading.Lock()
+        self._stopped = threading.Event()
 
     @property
     def user(self) -> str:
@@ -61,7 +63,10 @@ class RecordingTransport:
         return remarks_of(self._inner)
 
     def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]:
+        begun_before = not self._stopped.is_set()
         answers = self._inner.ask(requests)
+        if begun_before and self._stopped.is_set():
+            answers = {node: cut_short(requests[node], answer) for node, answer in answers.items()}
         for node, answer in answers.items():
             self._keep(requests[node], answer)
         return answers
@@ -84,6 +89,7 @@ class RecordingTransport:
         return lines
 
     def stop(self) -> None:
+        self._stopped.set()
         self._inner.stop()
 
     def close(self) -> None:
@@ -91,6 +97,16 @@ class RecordingTransport:
 
     def _keep(self, commands: Sequence[Command], answer: NodeAnswer) -> None:
         self._store.answers.keep_asking(self._run_id, self._cluster, commands, answer)
+
+
+def cut_short(commands: Sequence[Command], answer: NodeAnswer) -> NodeAnswer:
+    """An answer that came after a stop, which ends jobs on the nodes: what they printed then tells of the stop, and not
+    of the node. Their exit code does not say which it is: a script may well outlive the load that it started."""
+    jobs = {command.id for command in commands if JOB_MARK in command.shell}
+    if not jobs & answer.results.keys():
+        return answer
+    others = {id: one for id, one in answer.results.items() if id not in jobs}
+    return NodeAnswer(answer.node, Outcome(OutcomeKind.INTERRUPTED, "ended from here"), others)
 
 
 class Recorder:

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from ndctl.model.answers import Command, NodeAnswer, OutcomeKind
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
 from ndctl.model.runner import NodeRunner
 from ndctl.model.status import Group, Level, Status
 from ndctl.profiles.schema import Profile
+
+INTERRUPTED = "interrupted"
 
 
 @dataclass(slots=True)
@@ -34,16 +37,24 @@ class Outcome:
 
 
 class Stopping:
-    """Ends what runs when somebody interrupts: whoever starts something says how it is ended while it runs."""
+    """Ends what runs when somebody interrupts: whoever starts something says how it is ended while it runs.
 
-    def __init__(self) -> None:
+    whole: what this is a part of, such as one rack of several; it is stopped with it
+    """
+
+    def __init__(self, whole: Stopping | None = None) -> None:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._enders: list[Callable[[], None]] = []
+        self._whole = whole
 
     @property
     def stopped(self) -> bool:
-        return self._stopped.is_set()
+        return self._stopped.is_set() or (self._whole is not None and self._whole.stopped)
+
+    def notice(self) -> None:
+        """An answer shows that it was stopped: that is how a run that is made again comes to know."""
+        self._stopped.set()
 
     def stop(self) -> None:
         """End everything that runs; from another thread than those that run it, which then clean up."""
@@ -56,6 +67,10 @@ class Stopping:
     @contextmanager
     def ended_by(self, end: Callable[[], None]) -> Iterator[None]:
         """While inside, `stop` calls `end`."""
+        if self._whole is not None:
+            with self._whole.ended_by(end):
+                yield
+            return
         with self._lock:
             self._enders.append(end)
         try:
@@ -63,6 +78,35 @@ class Stopping:
         finally:
             with self._lock:
                 self._enders.remove(end)
+
+
+class Watched:
+    """A runner for one test, which notices when a stop cut one of its answers short."""
+
+    def __init__(self, runner: NodeRunner, stopping: Stopping) -> None:
+        self._runner = runner
+        self._stopping = stopping
+        self._cut = False
+
+    @property
+    def user(self) -> str:
+        return self._runner.user
+
+    def ask(self, requests: Mapping[Node, Sequence[Command]]) -> Mapping[Node, NodeAnswer]:
+        answers = self._runner.ask(requests)
+        if any(answer.outcome.kind is OutcomeKind.INTERRUPTED for answer in answers.values()):
+            self._cut = True
+            self._stopping.notice()
+        return answers
+
+    def told(self, outcome: Outcome, check: str, subject: str) -> Outcome:
+        """The test's outcome, in which what the stop left unknown is said to be that, and not laid to a node."""
+        if not self._cut:
+            return outcome
+        outcome.findings = [finding for finding in outcome.findings if finding.status is not Status.UNKNOWN]
+        if not any(finding.status is Status.SKIP and finding.message == INTERRUPTED for finding in outcome.findings):
+            outcome.skip(check, subject, INTERRUPTED)
+        return outcome
 
 
 @dataclass(frozen=True, slots=True)
