@@ -44,3 +44,8 @@ def left_out(listed: Collection[str], view: RackView, by_address: Mapping[str, N
     if not known:
         return []
     return [node for node, answer in view.answers.items() if node not in known and said_addresses(answer)]
+
+
+def addressed(view: RackView) -> int:
+    """How many of the rack's nodes a list can name: a VM that never came has no address."""
+    return sum(bool(node.address) for node in view.answers)

@@ -151,7 +151,6 @@ def _written(run: str) -> EventSink:
     from datetime import UTC, datetime
 
     from ndctl.cli.output import emit
-    from ndctl.model.events import Event
     from ndctl.report.json_text import event_json
 
     lock = threading.Lock()

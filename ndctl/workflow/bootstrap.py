@@ -231,7 +231,13 @@ class Chain:
         held, plan = self._held, self._plan
         if held is None or plan is None:
             raise AssertionError("deployed is what was planned")
-        with self._interruptible(held.lock.stop.set, f"Azure goes on with what was sent; go on with: {self._again}"):
+        by_ctrl_c: list[bool] = []
+
+        def stop() -> None:
+            by_ctrl_c.append(True)
+            held.lock.stop.set()
+
+        with self._interruptible(stop, f"Azure goes on with what was sent; go on with: {self._again}"):
             result = deploy(
                 self._loaded,
                 self._rendered,
@@ -242,6 +248,8 @@ class Chain:
                 rack_deadline_s=self._ask.rack_deadline_s,
                 on_group=held.lock.acquire,
             )
+        # A lock that was lost sets the same stop, and is no Ctrl-C.
+        result = replace(result, interrupted=result.interrupted or bool(by_ctrl_c))
         held.line.ended(result.summary, result.exit_code, digest=plan.digest, racks=result.fates)
         calls = held.clients.tally.calls()
         self._say(calls.line())

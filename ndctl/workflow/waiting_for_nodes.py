@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _EVERY_S = 15.0
 # Ready is who lets us in and runs a command: a booting VM listens earlier than that.
+# Such a VM is asked, and never a reason to wait: Azure says that it did not come, or is on its way out.
+_NOT_COMING = ("failed", "stopped", "deallocat", "delet", "canceled")
 _READY = Command("ready", "true", timeout_s=10, cap_bytes=1_000)
 
 
@@ -32,7 +34,7 @@ def wait_for_nodes(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[int, int, str]:
-    """(nodes that exist, nodes that answer, why one does not) when all answer or the time is over.
+    """(nodes that exist, nodes that answer, why one does not) when all that may come answer, or the time is over.
 
     Raises NdctlError as discovery does (3 identity, 4 unreachable).
     """
@@ -42,12 +44,16 @@ def wait_for_nodes(
     while True:
         missing, why = _ask(loaded, cluster, fanout, ready)
         left = until - clock()
-        if not missing or left <= 0:
+        if not any(_may_come(node) for node in missing) or left <= 0:
             return len(cluster.nodes), len(ready), why
         message = f"{len(ready)} of {len(cluster.nodes)} nodes answer; asking again for up to {left:.0f} s"
         on_event(Event("collect", "waiting", cluster=cluster.name, step="wait", message=message))
         sleep(min(_EVERY_S, left))
         cluster = discover(loaded)
+
+
+def _may_come(node: Node) -> bool:
+    return not node.state.startswith(_NOT_COMING)
 
 
 def _ask(loaded: Loaded, cluster: Cluster, fanout: int, ready: set[str]) -> tuple[list[Node], str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ndctl.checks import commands
-from ndctl.checks.addresses import left_out, own_addresses
+from ndctl.checks.addresses import addressed, left_out, own_addresses
 from ndctl.checks.base import Check, RackView
 from ndctl.checks.from_text import evidence, unusable
 from ndctl.checks.imex_mesh import READY, Mesh, culprits, mesh_of
@@ -228,14 +228,14 @@ def _wrong_list(mesh: Mesh, view: RackView, by_address: Mapping[str, Node], prof
             f"{node.name} ({node.address}) is in no node's IMEX list",
             "nodes_config.cfg was written before this node was there",
             len(mesh.hosts),
-            f"{len(view.answers)} nodes listed",
+            f"{addressed(view)} nodes listed",
         )
         for node in absent
     ]
-    if not absent and len(mesh.hosts) < len(view.answers):
-        text = f"the IMEX domain has {len(mesh.hosts)} hosts, and {len(view.answers)} nodes were asked"
+    if not absent and len(mesh.hosts) < addressed(view):
+        text = f"the IMEX domain has {len(mesh.hosts)} hosts, and {addressed(view)} nodes were asked"
         cause = "nodes_config.cfg was written before all nodes were there"
-        wanted = f"{len(view.answers)} nodes listed"
+        wanted = f"{addressed(view)} nodes listed"
         findings.append(_list("not-listed", Status.FAIL, "", text, cause, len(mesh.hosts), wanted))
     # A selection of nodes leaves hosts in the list that nobody asked about; more than a rack holds are strangers.
     most = max(view.expected_nodes, profile.vms_per_rack.value)

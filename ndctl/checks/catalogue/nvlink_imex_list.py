@@ -6,7 +6,7 @@ from collections import Counter
 from hashlib import sha256
 
 from ndctl.checks import commands
-from ndctl.checks.addresses import left_out, own_addresses
+from ndctl.checks.addresses import addressed, left_out, own_addresses
 from ndctl.checks.base import Check, RackView
 from ndctl.checks.from_text import evidence, unusable
 from ndctl.checks.majority import camps, majority
@@ -78,7 +78,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             )
     listed = _entries(usual)
     absent = sorted(node.name for node in left_out(listed, view, own_addresses(view)))
-    nodes = len(view.answers)
+    nodes = addressed(view)
     too_few = f"only {len(listed)} entries for {nodes} nodes" if len(listed) < nodes else ""
     if absent or too_few:
         findings.append(

@@ -224,3 +224,14 @@ def test_a_node_of_the_rack_that_the_list_leaves_out_is_told() -> None:
     found = lists(dict.fromkeys(range(1, 19), "".join(f"{host}\n" for host in [*HOSTS[:17], "10.9.9.9"])))
     assert [f.check for f in found] == ["nvlink.imex-list.absent"] and "rack01-n18" in found[0].message
     assert blamed(found) == set()
+
+
+def test_a_vm_that_never_came_is_missing_from_no_list() -> None:
+    """Azure gave it no address, so nobody could have written it down."""
+    never = NodeAnswer(Node("rack01-n19", "rack01"), Outcome(OutcomeKind.UNREACHABLE, "the node has no address"))
+    texts = {"imex-domain": imex_json(HOSTS), "imex-node-list": "".join(f"{host}\n" for host in HOSTS)}
+    here = [answer(one, {**texts, "identity": identity(one)}) for one in NODES]
+    for check in (CHECK, LIST):
+        assert check.judge_rack is not None
+        found = check.judge_rack(view([*here, never]), GB300)
+        assert found and [one.check for one in found if one.status is Status.FAIL] == []
