@@ -773,7 +773,7 @@ _KINDS = (
         required=(),
     ),
     Kind(
-        "clock-skew",
+        "azure-clock-skew",
         "arm",
         "the region's clock differs from the client's",
         {"seconds": "how far it is ahead; negative: behind"},

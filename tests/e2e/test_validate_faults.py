@@ -160,12 +160,12 @@ def test_a_rack_that_still_starts_is_waited_for(lab: Lab) -> None:
 
     def sleep(seconds: float) -> None:
         slept.append(seconds)
-        if len(slept) == 2:
+        if len(slept) == 16:  # in the second pause; a pause is slept in seconds, so that a stop is heeded
             lab.faults.clear()
 
     lab.sync()
     run = validate_inventories(Request(paths=(lab.inventory,), level=Level.QUICK), sleep=sleep)
-    assert len(slept) == 2 and standing(run) == []
+    assert sum(slept) == 30 and standing(run) == []
     assert run.racks[0].verdict is Verdict.ACCEPTED
 
 

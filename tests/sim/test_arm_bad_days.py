@@ -67,7 +67,7 @@ def test_the_regions_clock_can_be_off(region: Region, faults: FaultBook) -> None
         dates.append(response.http_response.headers["Date"])
 
     listed(region, raw_response_hook=look)
-    faults.add("clock-skew", seconds=-3600)
+    faults.add("azure-clock-skew", seconds=-3600)
     listed(region, raw_response_hook=look)
     usual, skewed = (parsedate_to_datetime(one).timestamp() for one in dates)
     assert abs(usual - time.time()) < 60

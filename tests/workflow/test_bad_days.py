@@ -82,8 +82,8 @@ def running(region: Region, group: str) -> dict[str, int]:
         ("error-500", {"count": 2}),
         ("connection-reset", {"count": 2}),
         ("throttle", {"count": 6, "retry_after": 1}),
-        ("clock-skew", {"seconds": 7200}),
-        ("clock-skew", {"seconds": -7200}),
+        ("azure-clock-skew", {"seconds": 7200}),
+        ("azure-clock-skew", {"seconds": -7200}),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(str(one) for one in value.values()),
 )
@@ -96,7 +96,7 @@ def test_what_passes_is_ridden_out_in_mid_run(
     assert set(running(region, clients.resource_group).values()) == {18}
     if kind == "throttle":
         assert clients.tally.calls().throttled == 6
-    if kind == "clock-skew":
+    if kind == "azure-clock-skew":
         assert clients.clock.offset_s == pytest.approx(parameters["seconds"], abs=60)
 
 
@@ -107,7 +107,7 @@ def test_what_passes_is_ridden_out_in_mid_run(
         ("connection-reset", {"count": 2}),
         ("throttle", {"count": 3, "retry_after": 1}),
         ("error-500", {"count": 2}),
-        ("clock-skew", {"seconds": -86400}),
+        ("azure-clock-skew", {"seconds": -86400}),
     ],
 )
 def test_what_passes_is_ridden_out_from_the_beginning(

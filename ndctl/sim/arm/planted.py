@@ -74,7 +74,7 @@ class Planted:
 
     def clock_ahead_s(self) -> float:
         """How far the region's clock is ahead of this machine's."""
-        return sum(float(fault["seconds"]) for fault in self._book.of("clock-skew"))
+        return sum(float(fault["seconds"]) for fault in self._book.of("azure-clock-skew"))
 
     def refuse_delete(self, rid: ResourceId) -> None:
         """ArmError when a lock is on this resource."""
