@@ -101,7 +101,7 @@ def result_lines(result: RepairResult) -> list[str]:
         lines.append(f"{run.level}: {racks}   (ndctl report {run.id})")
     path = shlex.quote(result.inventory)
     again = f"ndctl repair {path} {' '.join(_not_back(result))} --action {result.request.action.value}"
-    if result.interrupted:
+    if result.interrupted and any(end.sent for end in result.ends):
         lines.append("interrupted: Azure goes on with what was sent")
     if _not_back(result):
         lines.append(f"next: {again}   (goes on where this stopped)")

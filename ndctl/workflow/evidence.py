@@ -18,6 +18,7 @@ from ndctl.model.status import Level
 from ndctl.parse import key_values
 from ndctl.record.bundle import write_bundle
 from ndctl.record.store import Store
+from ndctl.workflow.repair_lease import Stopped
 from ndctl.workflow.repair_state import Identity
 from ndctl.workflow.select import Selection
 from ndctl.workflow.validate import Request, validate_inventories
@@ -77,7 +78,7 @@ def save_evidence(
         on_event=on_event,
     )
     if run.interrupted:
-        raise KeyboardInterrupt  # whoever stops the evidence does not want the action behind it
+        raise Stopped  # whoever stops the evidence does not want the action behind it
     cluster = loaded.inventory.cluster
     told = {one.name: one for rack in run.racks for one in rack.nodes}
     before, gaps = {}, {}

@@ -19,7 +19,7 @@ from ndctl.model.status import Level
 from ndctl.workflow.locks import this_holder
 from ndctl.workflow.nodes import discover, learn_host_keys
 from ndctl.workflow.repair_act import BACK_WITHIN_S, NodeRepair
-from ndctl.workflow.repair_lease import RackLease
+from ndctl.workflow.repair_lease import RackLease, Stopped
 from ndctl.workflow.repair_plan import RepairPlan
 from ndctl.workflow.repair_refusals import QUESTIONS, Target
 from ndctl.workflow.repair_result import NodeEnd, RepairResult
@@ -239,7 +239,7 @@ def _each_rack(
 
     done = side_by_side(list(racks.values()), work, workers=_RACKS_AT_ONCE, stop=stop)
     if done.interrupted or stop.is_set():
-        raise KeyboardInterrupt
+        raise Stopped
     return failed
 
 

@@ -51,6 +51,10 @@ def refuse_tested(held: Mapping[str, str]) -> None:
         )
 
 
+class Stopped(KeyboardInterrupt):
+    """The first Ctrl-C: there is time to give leases back."""
+
+
 class RackLease:
     """`with RackLease(...) as lease:` holds the nodes; `release()` gives them back before racks are tested again.
 
@@ -91,7 +95,9 @@ class RackLease:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.release()
+        if kind is None or not issubclass(kind, KeyboardInterrupt) or issubclass(kind, Stopped):
+            self.release()
+        self._ended.set()
 
     def also(self, nodes: Sequence[Node]) -> None:
         """Nodes to give back as well: who was silent at first may hold the lease of a repair that was cut off."""

@@ -39,6 +39,11 @@ class NodeEnd:
         return self.entry is not None and self.entry.phase is Phase.BACK
 
     @property
+    def sent(self) -> bool:
+        """Whether anything was told to Azure or the node that may go on by itself."""
+        return self.entry is not None and self.entry.phase in (Phase.ACTING, Phase.DELETED, Phase.ACTED)
+
+    @property
     def silent(self) -> bool:
         return self.entry is not None and self.entry.phase is Phase.NOT_BACK
 

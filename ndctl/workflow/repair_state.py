@@ -132,6 +132,8 @@ class Repairs:
         """
         found = {}
         for one in self._entries.values():
+            if one.phase in (Phase.BEGUN, Phase.EVIDENCE):
+                continue  # cut off before anything was changed
             if one.under_way:
                 found[one.node] = f"under {one.action.value} by {one.by} since {one.began}"
             elif one.phase is Phase.FAILED or one.validated or seen_well(one.node, one.ended):

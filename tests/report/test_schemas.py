@@ -29,6 +29,10 @@ from ndctl.workflow.deploy_result import DEPLOY_SCHEMA, Fate
 from ndctl.workflow.destroy import DESTROY_SCHEMA
 from ndctl.workflow.nodes import NODES_SCHEMA
 from ndctl.workflow.plan import PLAN_SCHEMA, Act
+from ndctl.workflow.repair_result import REPAIR_SCHEMA
+from ndctl.workflow.repair_state import Phase, RepairAction
+from ndctl.workflow.report_node import REPORT_SCHEMA
+from ndctl.workflow.unreachable import DIAGNOSIS_SCHEMA, Why
 from tests.model import builders
 from tests.model.builders import finding, rack
 
@@ -60,6 +64,7 @@ def test_each_is_a_schema_that_describes_what_it_holds(name: str) -> None:
 def test_there_is_one_for_every_kind_of_answer() -> None:
     kinds = {RUN_SCHEMA, JUDGE_SCHEMA, RUNS_SCHEMA, EVENT_SCHEMA, PLAN_SCHEMA, DEPLOY_SCHEMA, NODES_SCHEMA}
     kinds |= {DESTROY_SCHEMA, RENDER_SCHEMA, CHECKS_SCHEMA, EXPLAIN_SCHEMA, EXEC_SCHEMA}
+    kinds |= {REPAIR_SCHEMA, DIAGNOSIS_SCHEMA, REPORT_SCHEMA}
     assert {schemas.load(name)["title"] for name in schemas.names()} >= kinds
     assert [schemas.load(kind)["title"] for kind in sorted(kinds)] == sorted(kinds)
 
@@ -181,6 +186,13 @@ def test_the_words_of_deployments_are_those_of_the_program() -> None:
     assert words(deploy["$defs"]["end"]["properties"]["status"]) == {fate.value for fate in Fate}
     assert words(plan["$defs"]["fault"]["properties"]["class"]) == {one.value for one in FaultClass}
     assert plan["$defs"]["fault"] == deploy["$defs"]["fault"] == destroy["$defs"]["fault"]
+
+
+def test_the_words_of_repairs_are_those_of_the_program() -> None:
+    repair, diagnosis = schemas.load("repair"), schemas.load("diagnosis")
+    assert words(repair["properties"]["action"]) == set(RepairAction)
+    assert words(repair["properties"]["nodes"]["items"]["properties"]["phase"]) == {"", *Phase}
+    assert words(diagnosis["properties"]["nodes"]["items"]["properties"]["why"]) == set(Why)
 
 
 def test_keys_of_a_newer_ndctl_are_allowed() -> None:

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from ndctl.azure import repair as azure_repair
 from ndctl.azure.clients import AzureClients, connect
 from ndctl.inventory.loader import Loaded, load
+from ndctl.jobs.lease import Lease, give_back, take
+from ndctl.model.answers import NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.places import Node
+from ndctl.report import schemas
+from ndctl.workflow import validate as validate_module
 from ndctl.workflow.deploy import deploy
 from ndctl.workflow.host_keys import known_hosts_path
 from ndctl.workflow.nodes import discover, learn_host_keys
 from ndctl.workflow.plan import make_plan
 from ndctl.workflow.prepare import render_to_deploy
 from ndctl.workflow.repair import repair
+from ndctl.workflow.repair_act import NodeRepair
 from ndctl.workflow.repair_plan import RepairPlan, plan_repair
-from ndctl.workflow.repair_refusals import RepairRequest
+from ndctl.workflow.repair_refusals import RepairRequest, done_by_ssh, refuse_off_azure
 from ndctl.workflow.repair_result import RepairResult
-from ndctl.workflow.repair_state import Phase, RepairAction, Repairs
+from ndctl.workflow.repair_state import Entry, Phase, RepairAction, Repairs
 from ndctl.workflow.state_dir import cluster_dir
+from ndctl.workflow.transport import open_transport
 
 if TYPE_CHECKING:
     from conftest import Region
@@ -70,6 +79,20 @@ def standing(result: RepairResult) -> list[Any]:
         for run in result.runs
         for rack in run.racks
     ]
+
+
+def test_static_racks_take_what_can_be_done_over_ssh(loaded: Loaded) -> None:
+    path = loaded.path.with_name("lab.yaml")
+    path.write_text("cluster: lab\nprofile: gb300\nstatic:\n  - {rack: 1, nodes: [127.0.0.1]}\n")
+    lab = load(path)
+    for action in RepairAction:
+        if action in (RepairAction.RESET_GPU, RepairAction.RESTART_IMEX, RepairAction.REBOOT):
+            refuse_off_azure(lab, action)
+            assert done_by_ssh(lab, action)
+        else:
+            with pytest.raises(NdctlError, match="lists static racks, not on Azure") as refused:
+                plan_repair(lab, request(lab, action), None)
+            assert refused.value.exit_code is ExitCode.USAGE
 
 
 def test_replacing_a_node_keeps_its_place(region: Region, loaded: Loaded, clients: AzureClients) -> None:
@@ -167,3 +190,94 @@ def test_a_replacement_that_was_cut_off_is_gone_on_with(
     after = {one.name: one for one in discover(loaded, clients).nodes}
     assert set(after) == set(before) and after[NODE].vm_id != before[NODE].vm_id
     assert again.ends[0].entry is not None and again.ends[0].entry.evidence == entry.evidence
+
+
+def sent(region: Region, action: str) -> int:
+    """How often the region was told to do it."""
+    return sum(one["path"].endswith(f"/{action}") and one["method"] == "POST" for one in region.requests())
+
+
+def entry_of(loaded: Loaded) -> Entry:
+    entry = Repairs(cluster_dir(loaded.inventory, loaded.path)).get(NODE)
+    assert entry is not None
+    return entry
+
+
+def test_an_action_that_was_cut_off_while_azure_did_it_is_not_sent_again(
+    region: Region, loaded: Loaded, clients: AzureClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sent(region, "redeploy")
+    with monkeypatch.context() as patch:
+
+        def cut(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr(azure_repair, "finish", cut)
+        assert done(loaded, clients, RepairAction.REDEPLOY).exit_code is ExitCode.INTERRUPTED
+    entry = entry_of(loaded)
+    assert entry.phase is Phase.ACTING and "/operations/" in entry.operation
+    with pytest.raises(NdctlError, match="was cut off"):
+        plan(loaded, clients, RepairAction.REBOOT)
+    again = done(loaded, clients, RepairAction.REDEPLOY)
+    assert again.exit_code is ExitCode.OK, json.dumps(standing(again))
+    assert sent(region, "redeploy") == before + 1
+    told = again.as_dict()
+    assert list(Draft202012Validator(schemas.load("repair")).iter_errors(told)) == []
+    planned = plan(loaded, clients, RepairAction.REBOOT).as_dict()
+    assert list(Draft202012Validator(schemas.load("repair")).iter_errors(planned)) == []
+
+
+def test_what_is_refused_ends_and_what_does_not_come_back_can_be_tried_otherwise(
+    region: Region, loaded: Loaded, clients: AzureClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    action = "Microsoft.Compute/virtualMachineScaleSets/virtualMachines/restart/action"
+    refusing = region.faults.add("permission-denied", action=action)
+    refused = done(loaded, clients, RepairAction.REBOOT)
+    region.faults.clear(id=refusing.id)
+    assert refused.exit_code is ExitCode.PERMISSION and not refused.runs
+    assert entry_of(loaded).phase is Phase.FAILED and entry_of(loaded).ended and not entry_of(loaded).under_way
+    # Nothing is under way, so another node of the rack may be repaired.
+    assert not plan(loaded, clients, RepairAction.REBOOT, "rack01-n03").counted
+
+    unreached = Outcome(OutcomeKind.UNREACHABLE, "no SSH banner")
+    with monkeypatch.context() as patch:
+        patch.setattr(NodeRepair, "_ask", lambda self, cluster, node: NodeAnswer(node, unreached, {}))
+        silent = repair(plan(loaded, clients, RepairAction.REBOOT), clients, back_within_s=0.0)
+    assert silent.exit_code is ExitCode.INCOMPLETE and entry_of(loaded).phase is Phase.NOT_BACK
+    assert "did not answer by SSH" in entry_of(loaded).error
+    with pytest.raises(NdctlError, match=r"reboot at .*, and it did not come back"):
+        plan(loaded, clients, RepairAction.REBOOT, "rack01-n03")
+    assert plan(loaded, clients, RepairAction.REDEPLOY).targets[0].going_on is None
+
+    mate = node(loaded, clients, "rack01-n03")
+    learn_host_keys(loaded, discover(loaded, clients), clients=clients)
+    with closing(open_transport(loaded, discover(loaded, clients), 4)) as transport:
+        assert take(transport, [mate], "first@ops-2, run x", "theirs", 600).taken
+        with pytest.raises(
+            NdctlError, match=r"active test holds the rack: first@ops-2, run x.*\(on rack01-n03\)"
+        ) as held:
+            plan(loaded, clients, RepairAction.REDEPLOY)
+        assert held.value.exit_code is ExitCode.PREFLIGHT
+        made = plan(loaded, clients, RepairAction.RESTART_IMEX, force=True)
+        with pytest.raises(NdctlError, match="active test holds the rack"):
+            repair(replace(made, request=replace(made.request, force=False)), clients)
+        give_back(transport, Lease((mate,), "theirs"))
+    assert plan(loaded, clients, RepairAction.REDEPLOY).leased
+
+
+def test_ctrl_c_while_evidence_is_taken_keeps_the_action_from_being_sent(
+    region: Region, loaded: Loaded, clients: AzureClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sent(region, "restart")
+    asked = validate_module.gather
+
+    def cut(*arguments: Any) -> None:
+        asked(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(validate_module, "gather", cut)
+    result = done(loaded, clients, RepairAction.REBOOT)
+    assert result.exit_code is ExitCode.INTERRUPTED and entry_of(loaded).phase is Phase.BEGUN
+    assert sent(region, "restart") == before and not any(end.sent for end in result.ends)
+    # It changed nothing, so it is counted against nobody.
+    assert not plan(loaded, clients, RepairAction.REBOOT, "rack01-n03").counted

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import ndctl
 from ndctl.azure.clients import AzureClients, connect
 from ndctl.azure.repair import act
 from ndctl.checks.health_categories import PREFIX, categories, category_of, is_category
 from ndctl.checks.pages import pages
+from ndctl.cli.report_node import as_dict
 from ndctl.inventory.loader import Loaded
 from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.model.jsonable import dumps
 from ndctl.model.status import Level
+from ndctl.report import schemas
 from ndctl.workflow.deploy import deploy
 from ndctl.workflow.nodes import discover
 from ndctl.workflow.plan import make_plan
@@ -57,6 +62,8 @@ def test_printed_sent_once_and_followed(loaded: Loaded, clients: AzureClients) -
     assert told["additionalProperties"]["PhysicalHostName"] == report.host != ""
     assert told["additionalProperties"]["SerialNumber"].startswith("165")
     assert report.unverified == ""
+    printed = as_dict(report, loaded.inventory.cluster, 0)
+    assert list(Draft202012Validator(schemas.load("health-report")).iter_errors(json.loads(dumps(printed)))) == []
 
     with pytest.raises(NdctlError, match=r"not registered to use namespace 'Microsoft.Impact'") as refused:
         send(loaded, report, clients)
@@ -73,6 +80,8 @@ def test_printed_sent_once_and_followed(loaded: Loaded, clients: AzureClients) -
         "AcknowledgedUnhealthy", "UpdatingNodeHealthState", "NodeRemovedFromService",
     ]  # fmt: skip
     assert ended.ended and len(waits) == 3
+    printed = as_dict(ended, loaded.inventory.cluster, 0)
+    assert list(Draft202012Validator(schemas.load("health-report")).iter_errors(json.loads(dumps(printed)))) == []
     stopped = follow(sent, clients, wait_s=0, clock=lambda: 0.0, sleep=waits.append)
     assert stopped.ended and len(waits) == 3
 
