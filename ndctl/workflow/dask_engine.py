@@ -8,11 +8,12 @@ record stay where the run is made.
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from types import TracebackType
@@ -44,7 +45,15 @@ RETRIES = 3  # of a rack whose worker failed or was lost
 _RACKS_IN_FLIGHT = 512
 _STOP_GRACE_S = 20.0  # of a worker to end its rack and send what it has
 _LOOK_AGAIN_S = 0.5
+_ADDRESS = re.compile(r"^([a-z]+://)?[^/\s]+:\d+/?$")
 _TOLD = ("type", "status", "cluster", "rack", "node", "step", "message")  # of an event
+
+
+def _keep_quiet() -> None:
+    """ndctl tells its own story. Several of Dask's loggers have a level of their own, whatever their parent's is."""
+    for name in ["distributed", *logging.root.manager.loggerDict]:
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 class DaskEngine:
@@ -54,6 +63,13 @@ class DaskEngine:
     """
 
     def __init__(self, scheduler: str) -> None:
+        if not _ADDRESS.match(scheduler):
+            raise NdctlError(
+                "engine.scheduler",
+                f"{scheduler!r} is no address of a Dask scheduler",
+                hint="e.g. --scheduler tls://10.0.0.4:8786",
+                exit_code=ExitCode.USAGE,
+            )
         try:
             from distributed import Client
         except ImportError as error:
@@ -63,7 +79,7 @@ class DaskEngine:
                 hint="pip install 'ndctl[dask]'   (here and on every worker)",
                 exit_code=ExitCode.USAGE,
             ) from error
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # ndctl tells its own story
+        _keep_quiet()
         try:
             self._client = Client(scheduler, timeout=CONNECT_S, set_as_default=False, name="ndctl")
         except (OSError, ValueError, TimeoutError) as error:
@@ -202,14 +218,19 @@ class _SentWork:
                     return None
             except NdctlError:
                 raise
+            except CancelledError:  # nobody here cancels what is still waited for
+                self._nobody(rack, OutcomeKind.CONNECTION_LOST, "the Dask scheduler was lost, and its workers with it")
+                return None
             except Exception as error:  # whatever a worker's process died of, the rack has no answer
                 why = f"{type(error).__name__}: {error}".splitlines()[0][:300]
                 self._nobody(rack, OutcomeKind.CONNECTION_LOST, f"its worker failed {RETRIES + 1} times: {why}")
                 return None
 
     def _nobody(self, rack: Rack, kind: OutcomeKind, why: str) -> None:
+        stopped = kind is OutcomeKind.INTERRUPTED  # only such a run can be gone on with
+        hint = "ndctl validate --resume goes on" if stopped else "look at the scheduler's and the workers' logs"
         for node in rack.nodes:
-            answer = NodeAnswer(node, Outcome(kind, why, "look at the worker's log; ndctl validate --resume goes on"))
+            answer = NodeAnswer(node, Outcome(kind, why, hint))
             self._one.answers[node] = merged(self._one.answers.get(node), answer)
         self._on_event(Event("rack", "failed", cluster=self._one.cluster.name, rack=rack.name, message=why))
 

@@ -88,7 +88,7 @@ def execute(
     started = now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     cluster = selected.cluster
     cap = max(LEAST_CAP_BYTES, min(CAP_BYTES, MOST_KEPT // max(1, len(cluster.nodes))))
-    wanted = Command(_COMMAND, order.command, timeout_s=order.timeout_s, cap_bytes=cap, root=order.root)
+    wanted = Command(_COMMAND, _as_command(order.command), timeout_s=order.timeout_s, cap_bytes=cap, root=order.root)
     commands = [_WHO_ARE_YOU, wanted] if order.own_names else [wanted]
     keeper = _Keeper(cluster, wanted, on_event)
     with closing(open_transport(loaded, cluster, order.fanout)) as transport, stoppable(transport.stop):
@@ -109,6 +109,11 @@ def execute(
         said=tuple(said),
         interrupted=any(one.outcome == OutcomeKind.INTERRUPTED for one in said),
     )
+
+
+def _as_command(text: str) -> str:
+    """The blank keeps the nodes' `sh -c` from taking a command that begins with a dash for options of its own."""
+    return f" {text}" if text.startswith(("-", "+")) else text
 
 
 class _Keeper:

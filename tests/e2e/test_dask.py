@@ -178,6 +178,49 @@ def test_no_scheduler_is_said_within_its_deadline(monkeypatch: pytest.MonkeyPatc
     assert error.value.exit_code == 2
 
 
+@pytest.mark.parametrize("address", ["nonsense", "tls://10.0.0.4", "10.0.0.4:port", ""])
+def test_what_is_no_address_is_said_at_once(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("distributed.Client", lambda *_, **__: pytest.fail("it was tried"))
+    with pytest.raises(NdctlError, match="no address") as error:
+        DaskEngine(address)
+    assert error.value.exit_code == 2
+
+
+def test_a_lost_scheduler_is_said_and_no_rack_is_accepted(
+    lab: Lab, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from tests.e2e.lab import free_port
+
+    address = f"tcp://127.0.0.1:{free_port()}"
+    modules = ("distributed.cli.dask_scheduler", "distributed.cli.dask_worker")
+    options = (["--host", "127.0.0.1", "--port", address.rpartition(":")[2]], [address, "--no-nanny"])
+    scheduler, worker = (
+        subprocess.Popen(
+            [sys.executable, "-m", module, *given, "--no-dashboard"],
+            cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for module, given in zip(modules, options, strict=True)
+    )  # fmt: skip
+    told: list[Event] = []
+
+    def kill_it_when_racks_are_at_work(event: Event) -> None:
+        told.append(event)
+        if event.type == "rack" and event.status == "started":
+            scheduler.kill()
+
+    try:
+        with DaskEngine(address) as engine:
+            request = Request(paths=(lab.inventory,), record=tmp_path / "dask.db", level=Level.STANDARD)
+            run = validate_inventories(request, engine=engine, on_event=kill_it_when_racks_are_at_work)
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+    assert run.exit_code == 8 and {rack.verdict for rack in run.racks} == {Verdict.INCOMPLETE}
+    assert any("scheduler was lost" in event.message for event in told if event.status == "failed")
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_the_program_takes_engine_and_scheduler_together(lab: Lab, cluster: Any, tmp_path: Path) -> None:
     def ndctl(*options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -106,6 +106,14 @@ def test_every_node_is_in_the_answer_in_the_order_of_names(loaded: Loaded) -> No
     assert [one.message for one in events if one.rack == "rack02"] == ["1 of 2 nodes", "2 of 2 nodes"]
 
 
+@pytest.mark.parametrize(("typed", "asked"), [("-x 1", " -x 1"), ("+x", " +x"), ("ls -l", "ls -l")])
+def test_a_command_that_begins_with_a_dash_is_no_option_of_the_shell(loaded: Loaded, typed: str, asked: str) -> None:
+    transport = Scripted(fine)
+    done = execute(loaded, chosen(rack(1, 1)), Order(typed), open_transport=transport.open)
+    assert [one.shell for commands in transport.asked.values() for one in commands] == [asked]
+    assert done.command == typed
+
+
 def test_memory_is_bounded_by_the_number_of_nodes(loaded: Loaded) -> None:
     caps = {}
     for count in (1, 1_000, 20_000):
