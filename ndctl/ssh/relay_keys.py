@@ -21,12 +21,18 @@ lock() {
 renew() { t=$(mktemp "$k.XXXXXX") && { [ ! -e "$k" ] || cp -p "$k" "$t"; }; }
 """
 ADMIT_S = 20
+_ADMITS = "ndctl-admits"
 ADMITTED = "admitted"
 
 
 def mark(token: str) -> str:
     """The key's comment. The colon ends it, so that no other token begins like it."""
     return f"ndctl-relay-{token}:"
+
+
+def admission(token: str) -> str:
+    """An argument of every process on a peer that may still admit the key."""
+    return f"{_ADMITS}-{token}:"
 
 
 def key_directory(token: str) -> str:
@@ -38,7 +44,7 @@ def admit_text(token: str, minutes: int) -> str:
     """Before a peer's script, in the same sh: admit the key `$public`. Says `<nonce> admitted` where that worked;
     where it did not, the script runs all the same."""
     return (
-        f'timeout -k 2 {ADMIT_S} sh -c {shlex.quote(_admit(token, minutes))} ndctl "$public" '
+        f'timeout -k 2 {ADMIT_S} sh -c {shlex.quote(_admit(token, minutes))} {admission(token)} "$public" '
         f"</dev/null >/dev/null 2>&1 && printf '%s {ADMITTED}\\n' \"$1\"\n"
     )
 
@@ -61,8 +67,14 @@ def _admit(token: str, minutes: int) -> str:
 
 
 def forget_text(token: str) -> str:
-    """On a peer: take the line out. Exit 1 when it could not be taken out; may be run again."""
+    """On a peer: take the line out. Exit 1 when it could not be taken out; may be run again.
+
+    A script whose connection was cut may be about to admit the key: it is ended first.
+    """
     return (
+        # The bracket keeps the search from finding itself.
+        f'i=0; while p=$(grep -ls "[{_ADMITS[0]}]{_ADMITS[1:]}-{token}:" /proc/[0-9]*/cmdline | tr -dc "0-9\\n"); '
+        '[ -n "$p" ] && [ $i -lt 4 ]; do kill $p 2>/dev/null; i=$((i + 1)); sleep 1; done; '
         f'{EDITING}if [ -d "$s" ]; then lock; if grep -qF {mark(token)} "$k" 2>/dev/null; then '
         f'renew && {{ grep -vF {mark(token)} "$k" > "$t"; [ $? -le 1 ]; }} && '
         # A file that holds nothing but our line was made by us.

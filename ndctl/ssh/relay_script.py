@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from ndctl.model.answers import Command
-from ndctl.ssh.relay_keys import admit_text, key_directory, mark
+from ndctl.ssh.relay_keys import admission, admit_text, key_directory, mark
 from ndctl.ssh.script import script_text
 
 PYTHON = "python3"
@@ -54,12 +54,13 @@ for t in /dev/shm "${TMPDIR:-/tmp}" /tmp "$HOME"; do
   d=$(mktemp -d "$t/ndctl-relay.XXXXXX") && break
 done
 [ -n "$d" ] && [ -d "$d" ] || cannot no-directory
-k= over= mux= ticker= listener= running=
+k= over= mux= ticker= listener= running= marked=
 leave() {
   for r in $running; do eval "kill \$pid_$r"; done
   [ -z "$mux$ticker$listener" ] || kill $mux $ticker $listener
   [ -n "$over" ] || [ -z "$k" ] || rm -rf "$k"
-  rm -rf "$d"
+  # An ssh that is just being ended may still open its log, and a directory that is not empty stays.
+  i=0; while rm -rf "$d"; [ -e "$d" ] && [ $i -lt 5 ]; do sleep 1; i=$((i + 1)); done
 }
 trap leave EXIT
 trap 'exit 129' HUP INT TERM PIPE
@@ -112,7 +113,7 @@ start() {
       sh "$d/$s" "$m" </dev/null >>"$d/$i.o" 2>>"$d/$i.e" 3>&- &
     else
       ulimit -f @FILE_BLOCKS@
-      timeout -k 2 "$t" ssh @SSH_OPTIONS@ -E "$d/$i.log" -p "$port" -l "$user" -- "$host" "exec sh -s $m" \
+      timeout -k 2 "$t" ssh @SSH_OPTIONS@ -E "$d/$i.log" -p "$port" -l "$user" -- "$host" "exec sh -s $m$marked" \
         <"$d/$s" >>"$d/$i.o" 2>>"$d/$i.e" 3>&- &
     fi
     p=$!
@@ -266,7 +267,7 @@ def _who_logs_in(order: Order, nonce: str, kinds: int) -> str:
         )
     every = " ".join(str(at) for at in range(kinds))
     return (
-        f"{agent}{key}"
+        f"{agent}{key}marked=' {admission(order.token)}'\n"
         f"{_file('admit', (admit_text(order.token, order.key_minutes),), nonce)}"
         '[ -d "$k" ] || mkdir -m 700 "$k"\n'
         f'[ -s "$k/key" ] || ssh-keygen -q -t ed25519 -N "" -C {mark(order.token)} -f "$k/key" </dev/null >/dev/null\n'

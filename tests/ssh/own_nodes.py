@@ -46,6 +46,17 @@ def relay_folders() -> set[str]:
     return {path.name for path in TMPFS.iterdir() if path.name.startswith(("ndctl-relay.", "ndctl-key."))}
 
 
+def has_argument(beginning: str) -> bool:
+    """Whether a process of this machine has an argument that begins like this."""
+    lines = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes())
+        except OSError:
+            continue
+    return any(word.startswith(beginning.encode()) for line in lines for word in line.split(b"\0"))
+
+
 def wait_until(what: object, seconds: float = 15.0) -> None:
     """Until `what()` is true: for processes that end by themselves when their connection is gone."""
     until = time.monotonic() + seconds

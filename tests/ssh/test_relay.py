@@ -23,7 +23,7 @@ from ndctl.ssh.known_hosts import parse_public_keys, write_entries
 from ndctl.ssh.relay import RelayEngine
 from ndctl.ssh.relay_agent import LoginAgent
 from tests.ssh import sshd as openssh
-from tests.ssh.own_nodes import OwnNodes, relay_folders, started, wait_until
+from tests.ssh.own_nodes import OwnNodes, has_argument, relay_folders, started, wait_until
 from tests.ssh.test_faults import _FIND_SSHD
 
 pytestmark = pytest.mark.xdist_group("relay")  # what is left on tmpfs is looked for on the whole machine
@@ -505,6 +505,7 @@ class TestStopping:
             client.send_signal(signal.SIGKILL)
             client.wait(10)
         wait_until(lambda: relay_folders() <= before)
+        wait_until(lambda: not has_argument("ndctl-admits-"))
         for at in range(1, NODES):  # the lines are still there; without the key, and after an hour, they let nobody in
             path = rack.homes[at] / ".ssh" / "authorized_keys"
             lines = path.read_text().splitlines()

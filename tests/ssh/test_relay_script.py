@@ -20,7 +20,7 @@ from ndctl.ssh.relay_script import Order, PeerLine, relay_line, relay_text
 from ndctl.ssh.script import new_nonce
 from ndctl.ssh.stream import StreamReader
 from tests.ssh import sshd as openssh
-from tests.ssh.own_nodes import relay_folders, wait_until
+from tests.ssh.own_nodes import has_argument, relay_folders, wait_until
 from tests.ssh.test_script import SHELLS
 
 pytestmark = pytest.mark.xdist_group("relay")
@@ -243,3 +243,24 @@ class TestKeys:
         (tmp_path / ".ssh").write_text("not a directory")
         assert self.edit(shell, relay_keys._admit("tok", 5), tmp_path, "ssh-ed25519 AAAA x").returncode == 1
         assert self.edit(shell, relay_keys.forget_text("tok"), tmp_path).returncode == 0
+
+    def test_an_admission_that_comes_late_is_ended_first(self, shell: list[str], tmp_path: Path) -> None:
+        """Somebody holds the file while the connection of an admission is cut; it must not add its line afterwards."""
+        (tmp_path / ".ssh").mkdir()
+        program = "umask 077; " + relay_keys.admit_text("tok", 5)
+        with (tmp_path / ".ssh" / "held").open("w"):
+            holder = subprocess.Popen(["flock", str(tmp_path / ".ssh"), "sleep", "60"])
+            try:
+                wait_until(lambda: subprocess.run(["flock", "-n", str(tmp_path / ".ssh"), "true"]).returncode != 0)
+                late = subprocess.Popen(
+                    [*shell, "-c", f"public='ssh-ed25519 AAAA ndctl-relay-tok:'; {program}", "x", "N"],
+                    env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SSH_CONNECTION": "10.0.0.4 5 10.0.0.5 22"},
+                    stdout=subprocess.PIPE,
+                )
+                wait_until(lambda: has_argument(relay_keys.admission("tok")))
+                assert self.edit(shell, relay_keys.forget_text("tok"), tmp_path).returncode == 0
+                assert late.communicate(timeout=20)[0] == b"", "it says nothing of having admitted"
+            finally:
+                holder.kill()
+                holder.wait(10)
+        assert not (tmp_path / ".ssh" / "authorized_keys").exists()
