@@ -89,8 +89,9 @@ def credential_for(cloud: Cloud, tenant: str | None) -> TokenCredential:
         options |= {"connection_verify": cloud.verify, "disable_instance_discovery": True}
     if cloud.identity:
         return _workload_identity(cloud, cloud.identity, options)
-    return DefaultAzureCredential(
-        authority=f"https://{cloud.authority}",
+    authority = f"https://{cloud.authority}"
+    chain = DefaultAzureCredential(
+        authority=authority,
         exclude_interactive_browser_credential=True,
         exclude_shared_token_cache_credential=True,
         exclude_broker_credential=True,
@@ -98,6 +99,15 @@ def credential_for(cloud: Cloud, tenant: str | None) -> TokenCredential:
         **({"workload_identity_tenant_id": tenant, "additionally_allowed_tenants": [tenant]} if tenant else {}),
         **options,
     )
+    if any(isinstance(one, WorkloadIdentityCredential) for one in getattr(chain, "credentials", ())):
+        # azure-identity (1.25 to 1.27) does not hand the authority on to this one of the chain, which then asks
+        # public Azure's, whatever the cloud.
+        allowed: dict[str, Any] = {"additionally_allowed_tenants": [tenant]} if tenant else {}
+        own = WorkloadIdentityCredential(tenant_id=tenant, authority=authority, **allowed, **options)
+        chain.credentials = tuple(
+            own if isinstance(one, WorkloadIdentityCredential) else one for one in chain.credentials
+        )
+    return chain
 
 
 def sign_in(credential: TokenCredential, cloud: Cloud, tenant: str | None) -> None:

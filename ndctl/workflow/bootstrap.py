@@ -200,7 +200,7 @@ class Chain:
         if found.refused:
             first = found.refused[0]
             told = {"code": first.id, "class": "preflight", "retryable": False}
-            message = f"{first.title}: {first.message.splitlines()[0]}"
+            message = f"{first.title}: {' '.join(first.message.split())}"
             return StageEnd(Stage.PREFLIGHT, "failed", message, int(found.exit_code), first.next_step, told, counts)
         return StageEnd(Stage.PREFLIGHT, "done", message, facts=counts)
 

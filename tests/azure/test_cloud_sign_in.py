@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 from azure.core.credentials import AccessToken, AccessTokenInfo
+from azure.core.exceptions import ClientAuthenticationError, ServiceRequestError
+from azure.identity import ChainedTokenCredential, WorkloadIdentityCredential
 
 from ndctl.azure import credentials
 from ndctl.azure.clients import connect
+from ndctl.azure.clouds import resolve_cloud
 from ndctl.azure.credentials import RenewableCredential
 from ndctl.inventory.loader import Loaded, load
 
@@ -122,3 +126,30 @@ def test_a_tenant_that_a_challenge_names_wins(chain: type[Recording]) -> None:
     credential = RenewableCredential(lambda: Recording(), TENANT)
     credential.get_token("s/.default", tenant_id="other")
     assert chain.asked == [(("s/.default",), "other")]
+
+
+@pytest.mark.parametrize(
+    ("cloud", "authority"), [("usgov", "login.microsoftonline.us"), ("china", "login.chinacloudapi.cn")]
+)
+def test_workload_identity_asks_the_clouds_own_authority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cloud: str, authority: str
+) -> None:
+    """By azure-identity's own chain, as in a pipeline: it asks no authority but this one."""
+    (tmp_path / "token").write_text("federated")
+    monkeypatch.setenv("AZURE_CLIENT_ID", TENANT)
+    monkeypatch.setenv("AZURE_TENANT_ID", TENANT)
+    monkeypatch.setenv("AZURE_FEDERATED_TOKEN_FILE", str(tmp_path / "token"))
+    made = credentials.credential_for(resolve_cloud(cloud, Path), None)
+    assert isinstance(made, ChainedTokenCredential)
+    (workload,) = [one for one in made.credentials if isinstance(one, WorkloadIdentityCredential)]
+    asked: list[str] = []
+
+    def send(self: Any, request: Any, **options: Any) -> Any:
+        asked.append(urlsplit(request.url).netloc)
+        raise ServiceRequestError("no network in this test")
+
+    monkeypatch.setattr("azure.core.pipeline.transport.RequestsTransport.send", send)
+    monkeypatch.setattr("azure.core.pipeline.transport.RequestsTransport.sleep", lambda self, duration: None)
+    with pytest.raises((ServiceRequestError, ClientAuthenticationError)):
+        workload.get_token("https://management.azure.com/.default")
+    assert set(asked) == {authority}
