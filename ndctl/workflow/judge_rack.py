@@ -111,7 +111,9 @@ def _said_by(check: Check, view: RackView, profile: Profile) -> list[Finding]:
         if answer.results and check.judge_node is not None:
             said = _guarded(check, partial(check.judge_node, answer, profile), node.name)
             findings += said or [_unjudged(check, node.name, "the check says nothing about this node")]
-    if check.judge_rack is not None:
+    # Of a rack in which nobody told anything, that is all there is to say; what asks no node is judged all the same.
+    told = not check.commands or any(answer.results for answer in view.answers.values())
+    if check.judge_rack is not None and told:
         findings += _guarded(check, partial(check.judge_rack, view, profile), "", view.name)
     return findings
 

@@ -88,6 +88,14 @@ def test_half_of_the_nodes_silent_is_incomplete_and_nobody_is_blamed() -> None:
     assert len(rack.usable_nodes) == 9
 
 
+def test_a_silent_rack_is_told_of_in_one_finding_a_node() -> None:
+    """That it listed no GPU either is no news."""
+    rack = judged([silent(number, OutcomeKind.REFUSED) for number in range(1, 19)], CHECKS)
+    assert rack.verdict is Verdict.INCOMPLETE and rack.usable_nodes == ()
+    told = [finding for finding in rack.findings if finding.status is not Status.SKIP]
+    assert [(f.check, f.node) for f in told] == [("host.reachable", one.name) for one in NODES]
+
+
 def test_nodes_that_do_not_exist_are_told() -> None:
     rack = judged(answers()[:17], CHECKS, rack_of(NODES[:17], 18))
     assert rack.verdict is Verdict.INCOMPLETE
