@@ -524,8 +524,8 @@ from ndctl.ssh.settings import SshSettings
 key, known, user, *nodes, fifo = sys.argv[1:]
 nodes = [Node(name, "rack01", address=address, port=int(port)) for name, address, port in (n.split("=") for n in nodes)]
 settings = SshSettings(user=user, private_keys=(Path(key),), agent=False, known_hosts=(Path(known),))
-stays = [Command("stays", f"sleep 30", timeout_s=40)]
-last = [Command("last", f"echo x >{fifo}; sleep 30", timeout_s=40)]
+stays = [Command("stays", "sleep 5", timeout_s=40)]
+last = [Command("last", f"echo x >{fifo}; sleep 5", timeout_s=40)]
 list(RelayEngine(settings).collect({node: last if node is nodes[-1] else stays for node in nodes}))
 """
 
