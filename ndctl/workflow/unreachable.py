@@ -173,7 +173,8 @@ def _look(
         said = f"the VM runs, its SSH server is broken: {found[0]}"
         return Diagnosis(node, Why.SSHD_BROKEN, said, (*signs, *found), (f"{repair} reimage   (a new disk)",), texts)
     if outcome.kind in (OutcomeKind.REFUSED, OutcomeKind.UNREACHABLE, OutcomeKind.TIMED_OUT):
-        return _cut(loaded, node, beside, signs, texts)
+        rules, raw = _rules(clients, scale_set, node)
+        return _cut(loaded, node, beside, (*signs, *rules), {**texts, **raw})
     said = "the VM and its SSH server work as far as can be seen from inside"
     return Diagnosis(node, Why.UNTOLD, said, signs, (f"ndctl diagnose {inventory} {node.name}   (again)",), texts)
 
@@ -195,6 +196,22 @@ def _cut(
         way = f"jump host {', '.join(loaded.inventory.ssh.jump)}, " if loaded.inventory.ssh.jump else ""
         do = (f"look at the way there: {way}network security group and route table of the subnet, {rules}",)
     return Diagnosis(node, Why.NETWORK_CUT, said, signs, do, texts)
+
+
+def _rules(clients: AzureClients, scale_set: str, node: Node) -> tuple[tuple[str, ...], dict[str, str]]:
+    """(what the rules of its subnet say, raw text): told where they may be read, and judged by nobody here."""
+    from azure.core.exceptions import AzureError
+
+    from ndctl.azure.faults import fault_from_exception
+    from ndctl.azure.subnet_rules import subnet_rules
+    from ndctl.model.jsonable import dumps
+
+    try:
+        found = subnet_rules(clients, scale_set, node.instance_id, node.port)
+    except AzureError as error:
+        fault = fault_from_exception(error)
+        return (f"rules of its subnet: not to be read ({fault.innermost_code or fault.code})",), {}
+    return found.lines, {"arm-subnet-rules": dumps(found.raw)} if found.raw else {}
 
 
 def _run(

@@ -7,18 +7,20 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from ndctl.azure.clients import AzureClients, connect
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import OutcomeKind
 from ndctl.model.status import Status
+from ndctl.report import schemas
 from ndctl.workflow.deploy import deploy
 from ndctl.workflow.jump_hosts import learn_jump_host
 from ndctl.workflow.nodes import discover, learn_host_keys
 from ndctl.workflow.plan import make_plan
 from ndctl.workflow.prepare import render_to_deploy
 from ndctl.workflow.transport import open_transport
-from ndctl.workflow.unreachable import Diagnosis, Why, diagnose
+from ndctl.workflow.unreachable import DIAGNOSIS_SCHEMA, Diagnosis, Why, diagnose
 from ndctl.workflow.unreachable_script import troubles
 
 if TYPE_CHECKING:
@@ -87,6 +89,14 @@ def test_each_is_told_from_the_others(
     assert any(sign in one for one in told.signs), told.signs
     assert step in told.do[0]
     assert told.dead == (kind == "vm-dead")
+    if why is Why.NETWORK_CUT:
+        (rules,) = [one for one in told.signs if one.startswith("security group ")]
+        assert "allow from 127.0.0.0/8" in rules and "arm-subnet-rules" in told.texts
+        refusing = region.faults.add("call-fails", path="networkSecurityGroups", status=403)
+        assert any("rules of its subnet: not to be read" in one for one in ask().signs)
+        region.faults.clear(id=refusing.id)
+    body = {"schema": DIAGNOSIS_SCHEMA, "cluster": "c", "inventory": "i", "nodes": [told.as_dict()], "exit_code": 8}
+    assert list(Draft202012Validator(schemas.load("diagnosis")).iter_errors(body)) == []
     seen = Status.UNKNOWN if why is Why.NETWORK_CUT else Status.FAIL
     assert told.finding().status is seen and told.finding().check == f"host.reachable.{why}"
 
