@@ -20,7 +20,7 @@ from ndctl.profiles.schema import Bounds, Known, Profile
 
 _FOLDER = Path(__file__).parent / "pages"
 _KIND = "page"
-_PLACE = re.compile(r"\{([a-z0-9_.]+)\}")
+_PLACE = re.compile(r"\{([A-Za-z0-9_.]+)\}")
 
 
 class Page(BaseModel):
@@ -127,6 +127,11 @@ def threshold(page: Page, profile: Profile) -> Threshold:
 
     text = _PLACE.sub(figure, page.threshold)
     return Threshold(text, tuple(dict.fromkeys(sources)))
+
+
+def filled(text: str, profile: Profile) -> str:
+    """The text with the profile's figures in the place of each `{path}`."""
+    return _PLACE.sub(lambda match: _figure(profile, match[1])[0], text)
 
 
 def _figure(profile: Profile, path: str) -> tuple[str, str]:

@@ -50,6 +50,7 @@ VERBS = (
     "schema",
     "destroy",
     "bootstrap",
+    "first-contact",
     "sim",
 )
 

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ndctl.inventory.effective import Effective, digest_of, effective_values
 from ndctl.inventory.json_schema import json_schema
+from ndctl.inventory.proven import with_proven
 from ndctl.inventory.rules import broken_rules, find_profile
 from ndctl.inventory.schema import AZURE_KEYS, Inventory, azure_or_static_problems
 from ndctl.inventory.static import static_cluster
@@ -27,7 +28,10 @@ _START = "ndctl init NAME writes one to start from"
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A valid inventory, and its file: `path` as it was given, `document` with the place of every key."""
+    """A valid inventory, and its file: `path` as it was given, `document` with the place of every key.
+
+    profile: with what first contact has proven of this cluster in the place of the profile's own figures
+    """
 
     inventory: Inventory
     path: Path
@@ -92,7 +96,7 @@ def load(path: Path | str) -> Loaded:
     errors += broken_rules(inventory, profile, document)
     if errors:
         raise _together(errors)
-    return Loaded(inventory, file, profile, document)
+    return Loaded(inventory, file, with_proven(profile, inventory, file), document)
 
 
 def load_many(paths: Iterable[Path | str]) -> list[Loaded]:

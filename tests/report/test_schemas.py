@@ -17,14 +17,17 @@ from ndctl.checks.explain import EXPLAIN_SCHEMA
 from ndctl.cli.checks import CHECKS_SCHEMA
 from ndctl.cli.render import RENDER_SCHEMA
 from ndctl.model.answers import OutcomeKind
+from ndctl.model.bootstrapped import BOOTSTRAP_SCHEMA
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.events import EVENT_SCHEMA, Event
 from ndctl.model.execution import EXEC_SCHEMA
 from ndctl.model.findings import JUDGE_SCHEMA, RUN_SCHEMA, Finding, Judgement, NodeResult, RackResult, Run
+from ndctl.model.first_contact import FIRST_CONTACT_SCHEMA
 from ndctl.model.status import Action, Level, Status, Verdict
 from ndctl.record.store import RunLine
 from ndctl.report import schemas
 from ndctl.report.json_text import RUNS_SCHEMA, event_json, judgement_json, run_json, runs_json
+from ndctl.workflow.acceptance import ACCEPTANCE_SCHEMA
 from ndctl.workflow.deploy_result import DEPLOY_SCHEMA, Fate
 from ndctl.workflow.destroy import DESTROY_SCHEMA
 from ndctl.workflow.nodes import NODES_SCHEMA
@@ -64,6 +67,7 @@ def test_each_is_a_schema_that_describes_what_it_holds(name: str) -> None:
 def test_there_is_one_for_every_kind_of_answer() -> None:
     kinds = {RUN_SCHEMA, JUDGE_SCHEMA, RUNS_SCHEMA, EVENT_SCHEMA, PLAN_SCHEMA, DEPLOY_SCHEMA, NODES_SCHEMA}
     kinds |= {DESTROY_SCHEMA, RENDER_SCHEMA, CHECKS_SCHEMA, EXPLAIN_SCHEMA, EXEC_SCHEMA}
+    kinds |= {BOOTSTRAP_SCHEMA, ACCEPTANCE_SCHEMA, FIRST_CONTACT_SCHEMA}
     kinds |= {REPAIR_SCHEMA, DIAGNOSIS_SCHEMA, REPORT_SCHEMA}
     assert {schemas.load(name)["title"] for name in schemas.names()} >= kinds
     assert [schemas.load(kind)["title"] for kind in sorted(kinds)] == sorted(kinds)

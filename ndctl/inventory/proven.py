@@ -1,0 +1,80 @@
+"""What a real rack has proven of a cluster (`ndctl first-contact`) takes the place of the profile's own figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ndctl.inventory.schema import Inventory
+from ndctl.inventory.state_place import cluster_place
+from ndctl.model.errors import ExitCode, NdctlError, Where
+from ndctl.profiles.open_facts import Answer, open_facts, with_figure
+from ndctl.profiles.schema import Profile
+
+ANSWERS_SCHEMA = "ndctl.first-contact-answers/1"
+ANSWERS_FILE = "first-contact.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """One kept answer. how: "answered" by a person or "found" by asking; date: YYYY-MM-DD; by: who, or what told it."""
+
+    value: Answer
+    how: str
+    date: str
+    by: str
+
+    @property
+    def said(self) -> str:
+        """ "answered by user@host", "found: 8 × 800, on 2 of 2 nodes"."""
+        return f"answered by {self.by}" if self.how == "answered" else f"{self.how}: {self.by}"
+
+
+def answers(folder: Path) -> dict[str, Proven]:
+    """Id -> answer. Raises NdctlError (exit 2) for a file that cannot be read: judging without it would be silent."""
+    file = folder / ANSWERS_FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise _unreadable(file, str(error)) from error
+    try:
+        told = json.loads(text)
+        if told["schema"] != ANSWERS_SCHEMA:
+            raise ValueError(f"schema {told['schema']!r}")
+        return {name: _proven(one) for name, one in told["answers"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(file, f"{type(error).__name__}: {error}") from error
+
+
+def with_proven(profile: Profile, inventory: Inventory, path: Path) -> Profile:
+    """The profile, with the figures that were proven on this cluster. An answer of another ndctl is passed over."""
+    for name, one in answers(cluster_place(inventory, path)).items():
+        fact = open_facts().get(name)
+        if fact is None or fact.sets is None or not fact.fits(one.value):
+            continue
+        if fact.applies(profile, inventory.static is not None):
+            source = f"first contact with {inventory.cluster}, {one.said}"
+            profile = with_figure(profile, fact.sets, one.value, source, one.date)
+    return profile
+
+
+def _proven(told: Mapping[str, Any]) -> Proven:
+    value, how, date, by = (told[key] for key in ("value", "how", "date", "by"))
+    if not isinstance(value, (bool, int, float)) or not all(isinstance(one, str) and one for one in (how, date, by)):
+        raise TypeError("an answer has value, how, date and by")
+    return Proven(value, how, date, by)
+
+
+def _unreadable(file: Path, why: str) -> NdctlError:
+    return NdctlError(
+        "first-contact.answers",
+        f"what was proven of this cluster cannot be read: {why}",
+        hint=f"restore it, or move it away and ask anew with ndctl first-contact: mv {file} {file}.old",
+        where=Where(file),
+        exit_code=ExitCode.USAGE,
+    )
