@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ndctl.inventory.effective import Effective, digest_of, effective_values
 from ndctl.inventory.json_schema import json_schema
-from ndctl.inventory.proven import with_proven
+from ndctl.inventory.proven import Proven, proven_of, with_proven
 from ndctl.inventory.rules import broken_rules, find_profile
 from ndctl.inventory.schema import AZURE_KEYS, Inventory, azure_or_static_problems
 from ndctl.inventory.static import static_cluster
@@ -30,13 +30,14 @@ _START = "ndctl init NAME writes one to start from"
 class Loaded:
     """A valid inventory, and its file: `path` as it was given, `document` with the place of every key.
 
-    profile: with what first contact has proven of this cluster in the place of the profile's own figures
+    profile: with `proven`, what first contact has proven of this cluster, in the place of its own figures
     """
 
     inventory: Inventory
     path: Path
     profile: Profile
     document: Document
+    proven: Mapping[str, Proven] = field(default_factory=dict)
 
     @cached_property
     def digest(self) -> str:
@@ -96,7 +97,8 @@ def load(path: Path | str) -> Loaded:
     errors += broken_rules(inventory, profile, document)
     if errors:
         raise _together(errors)
-    return Loaded(inventory, file, with_proven(profile, inventory, file), document)
+    proven = proven_of(profile, inventory, file)
+    return Loaded(inventory, file, with_proven(profile, inventory.cluster, proven), document, proven)
 
 
 def load_many(paths: Iterable[Path | str]) -> list[Loaded]:

@@ -43,28 +43,49 @@ def answers(folder: Path) -> dict[str, Proven]:
     except OSError as error:
         raise _unreadable(file, str(error)) from error
     try:
-        told = json.loads(text)
-        if told["schema"] != ANSWERS_SCHEMA:
-            raise ValueError(f"schema {told['schema']!r}")
-        return {name: _proven(one) for name, one in told["answers"].items()}
+        kept = json.loads(text)
+        if kept["schema"] != ANSWERS_SCHEMA:
+            raise ValueError(f"schema {kept['schema']!r}")
+        return read(kept["answers"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _unreadable(file, f"{type(error).__name__}: {error}") from error
 
 
-def with_proven(profile: Profile, inventory: Inventory, path: Path) -> Profile:
-    """The profile, with the figures that were proven on this cluster. An answer of another ndctl is passed over."""
-    for name, one in answers(cluster_place(inventory, path)).items():
+def proven_of(profile: Profile, inventory: Inventory, path: Path) -> dict[str, Proven]:
+    """The answers kept of this cluster that replace a figure of the profile. One of another ndctl is passed over."""
+    static = inventory.static is not None
+    return {
+        name: one
+        for name, one in answers(cluster_place(inventory, path)).items()
+        if (fact := open_facts().get(name)) and fact.sets and fact.fits(one.value) and fact.applies(profile, static)
+    }
+
+
+def with_proven(profile: Profile, cluster: str, proven: Mapping[str, Proven]) -> Profile:
+    """The profile, with the figures that were proven on this cluster."""
+    for name, one in proven.items():
         fact = open_facts().get(name)
-        if fact is None or fact.sets is None or not fact.fits(one.value):
+        if fact is None or fact.sets is None or not fact.fits(one.value) or not fact.applies(profile, static=False):
             continue
-        if fact.applies(profile, inventory.static is not None):
-            source = f"first contact with {inventory.cluster}, {one.said}"
-            profile = with_figure(profile, fact.sets, one.value, source, one.date)
+        profile = with_figure(profile, fact.sets, one.value, f"first contact with {cluster}, {one.said}", one.date)
     return profile
 
 
-def _proven(told: Mapping[str, Any]) -> Proven:
-    value, how, date, by = (told[key] for key in ("value", "how", "date", "by"))
+def told(proven: Mapping[str, Proven]) -> dict[str, dict[str, Any]]:
+    """As JSON; `read` is its inverse."""
+    return {
+        name: {"value": one.value, "how": one.how, "date": one.date, "by": one.by}
+        for name, one in sorted(proven.items())
+    }
+
+
+def read(kept: Mapping[str, Any]) -> dict[str, Proven]:
+    """Raises KeyError, TypeError or AttributeError for what `told` did not give."""
+    return {name: _proven(one) for name, one in kept.items()}
+
+
+def _proven(kept: Mapping[str, Any]) -> Proven:
+    value, how, date, by = (kept[key] for key in ("value", "how", "date", "by"))
     if not isinstance(value, (bool, int, float)) or not all(isinstance(one, str) and one for one in (how, date, by)):
         raise TypeError("an answer has value, how, date and by")
     return Proven(value, how, date, by)

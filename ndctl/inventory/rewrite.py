@@ -30,7 +30,7 @@ def with_racks(loaded: Loaded, racks: int) -> Loaded:
                 exit_code=ExitCode.USAGE,
             ) from error
     # Files it names are looked for beside the real one.
-    return Loaded(wished.inventory, loaded.path, wished.profile, wished.document)
+    return Loaded(wished.inventory, loaded.path, wished.profile, wished.document, wished.proven)
 
 
 def write_racks(loaded: Loaded, racks: int) -> None:

@@ -265,6 +265,11 @@ class Engine:
         settings = self._settings
         while (turn := self._plan.take()) is not None:
             run, node, attempt = turn
+            if run.over or self._stopped(run):
+                # The collector has not drained it yet; what is stopped begins nothing new.
+                run.answers.put(NodeAnswer(node, _NOT_STARTED))
+                self._plan.answered()
+                continue
             answer, passing = self._visit(run, node)
             late = run.over or self._stopped(run) or self._clock() >= run.until
             if passing and attempt < settings.retries and not late:

@@ -195,6 +195,7 @@ class _SentWork:
             path=str(loaded.path),
             digest=loaded.digest,
             profile=loaded.profile.name,
+            proven=loaded.proven,
             settings=self._ssh.settings,
             host_keys=(*lines, *self._ssh.jump_key_lines()),
             rack=rack,

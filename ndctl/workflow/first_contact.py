@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ndctl.checks.pages import filled
 from ndctl.inventory.proven import ANSWERS_FILE, ANSWERS_SCHEMA, Proven, answers
+from ndctl.inventory.proven import told as as_json
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.errors import NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
@@ -60,11 +61,9 @@ class Kept:
         if changed == self.answers:
             return
         self.answers = dict(changed)
-        told = {
-            name: {"value": one.value, "how": one.how, "date": one.date, "by": one.by}
-            for name, one in sorted(changed.items())
-        }
-        write_private(self._folder / ANSWERS_FILE, dumps({"schema": ANSWERS_SCHEMA, "answers": told}) + "\n")
+        write_private(
+            self._folder / ANSWERS_FILE, dumps({"schema": ANSWERS_SCHEMA, "answers": as_json(changed)}) + "\n"
+        )
 
 
 def first_contact(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ndctl import __version__
 from ndctl.inventory.loader import Loaded
+from ndctl.inventory.proven import told
 from ndctl.jobs.nccl_scripts import JOB_MARK
 from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.errors import NdctlError
@@ -279,7 +280,8 @@ class LiveSource:
 def inventory_part(loaded: Loaded) -> dict[str, Any]:
     """What judging needs of an inventory, as JSON: no login, no network, no subscription."""
     kept = {key: jsonable(loaded.inventory.model_dump()[key]) for key in _JUDGED_BY}
-    return {"path": str(loaded.path), "digest": loaded.digest, "profile": loaded.profile.name, **kept}
+    proven = {"proven": told(loaded.proven)} if loaded.proven else {}
+    return {"path": str(loaded.path), "digest": loaded.digest, "profile": loaded.profile.name} | kept | proven
 
 
 def cluster_part(cluster: Cluster) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ndctl.inventory.loader import Loaded
+from ndctl.inventory.proven import read, with_proven
 from ndctl.inventory.schema import DisabledCheck, Inventory, Placement
 from ndctl.model.places import Cluster, Node, Rack
 from ndctl.profiles import load as load_profile
@@ -49,7 +50,9 @@ def remembered_inventory(cluster: str, part: Mapping[str, Any]) -> Remembered:
     inventory = Inventory.model_construct(_fields_set=set(given), **given)
     path = Path(str(part.get("path", "")))
     document = Document(file=path, data={}, places={})
-    return Remembered(inventory, path, load_profile(part["profile"]), document, told=str(part.get("digest", "")))
+    proven = read(part.get("proven") or {})
+    profile = with_proven(load_profile(part["profile"]), cluster, proven)
+    return Remembered(inventory, path, profile, document, proven, told=str(part.get("digest", "")))
 
 
 def remembered_cluster(name: str, racks: Sequence[Mapping[str, Any]]) -> Cluster:

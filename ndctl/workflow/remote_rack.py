@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ndctl import __version__
 from ndctl.inventory.loader import Loaded
+from ndctl.inventory.proven import Proven, with_proven
 from ndctl.inventory.schema import Inventory
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.errors import ExitCode, NdctlError
@@ -44,6 +45,7 @@ _STOP_LOOKED_AT_S = 1.0
 class RackOrder:
     """What a worker needs to work on a rack.
 
+    proven:     what takes the place of the profile's own figures
     inventory:  as JSON; path and digest are those of its file, for what is told of it
     settings:   how nodes are reached; its known_hosts are replaced by `host_keys`, lines of such a file
     known:      answers that need not be asked for again
@@ -54,6 +56,7 @@ class RackOrder:
     path: str
     digest: str
     profile: str
+    proven: Mapping[str, Proven]
     settings: SshSettings
     rack: Rack
     request: Request
@@ -72,7 +75,8 @@ class RackOrder:
         path = Path(self.path)
         document = Document(file=path, data={}, places={})
         inventory = Inventory.model_validate(self.inventory)
-        return Remembered(inventory, path, load_profile(self.profile), document, told=self.digest)
+        profile = with_proven(load_profile(self.profile), self.cluster, self.proven)
+        return Remembered(inventory, path, profile, document, self.proven, told=self.digest)
 
 
 @dataclass(slots=True)

@@ -152,6 +152,27 @@ class TestStopping:
         assert answers[-1].outcome.kind in (OutcomeKind.INTERRUPTED, OutcomeKind.OK)
         assert [a.outcome.kind for a in answers].count(OutcomeKind.INTERRUPTED) >= 1
 
+    def test_a_worker_that_gets_free_after_the_stop_begins_nothing(self, server: openssh.Sshd, tmp_path: Path) -> None:
+        """The stop comes from the first node's own visit, long before whoever collects looks at it."""
+        begun = tmp_path / "begun"
+        begun.mkdir()
+        fifo = tmp_path / "started"
+        os.mkfifo(fifo)
+        commands = [Command("mark", f"touch {begun}/$$; [ ! -p {fifo} ] || echo x >{fifo}; rm -f {fifo}")]
+        with Engine(server.settings(fanout=1)) as engine:
+
+            def stop_when_started() -> None:
+                fifo.read_text()
+                engine.stop(grace_s=60)
+
+            stopper = threading.Thread(target=stop_when_started, daemon=True)
+            stopper.start()
+            answers = list(engine.collect(dict.fromkeys(server.nodes, commands)))
+            stopper.join(10)
+        assert [answer.outcome.ok for answer in answers].count(True) == 1
+        assert len(list(begun.iterdir())) == 1
+        assert {a.outcome.kind for a in answers if not a.outcome.ok} == {OutcomeKind.INTERRUPTED}
+
     def test_those_that_overstay_are_cut_and_keep_what_they_gave(self, server: openssh.Sshd, tmp_path: Path) -> None:
         fifo = tmp_path / "started"
         os.mkfifo(fifo)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +17,17 @@ from ndctl.inventory.proven import answers
 from ndctl.model.answers import Command, CommandResult, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.errors import NdctlError
 from ndctl.model.first_contact import FactNow, Standing, first_contact_dict
-from ndctl.model.places import Cluster, Node
+from ndctl.model.places import Cluster, Node, Rack
 from ndctl.model.status import Level
 from ndctl.report import schemas
+from ndctl.ssh.settings import SshSettings
 from ndctl.workflow.bootstrap import Ask, Chain
 from ndctl.workflow.first_contact import Kept, first_contact
+from ndctl.workflow.recording import inventory_part
+from ndctl.workflow.remembered import remembered_inventory
+from ndctl.workflow.remote_rack import RackOrder
 from ndctl.workflow.state_dir import cluster_dir
+from ndctl.workflow.validate import Request
 
 if TYPE_CHECKING:
     from conftest import Region
@@ -102,6 +108,27 @@ def test_what_racks_tell_otherwise_changes_nothing_until_a_person_says_so(lab: P
     assert walked(lab, Nodes(None))["port-rate"].standing is Standing.DIFFERS, "the racks contradict the answer"
     Kept(load(lab), lambda: NOW).answer(["port-rate="])
     assert load(lab).profile.infiniband.rate_gbps.value == 800
+
+
+def test_a_replay_and_a_worker_go_by_the_same_answers(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both judge with a profile of their own, far from this cluster's state folder."""
+    Kept(load(lab), lambda: NOW).answer(["port-rate=400", "c2c-links=10"])
+    loaded = load(lab)
+    part = json.loads(json.dumps(inventory_part(loaded)))
+    order = RackOrder(
+        version="1", inventory=loaded.inventory.model_dump(mode="json"), path=str(lab), digest=loaded.digest,
+        profile=loaded.profile.name, proven=loaded.proven, settings=SshSettings(user="x"), rack=Rack("rack01", 1, 3),
+        request=Request(paths=(lab,)), today=NOW.date(), token="t", holder="h", host_keys=(), past=None, known={},
+    )  # fmt: skip
+    sent = pickle.dumps(order)
+    monkeypatch.setenv("NDCTL_STATE_DIR", str(lab.parent / "elsewhere"))
+    assert load(lab).profile.infiniband.rate_gbps.value == 800
+    for there in (remembered_inventory("lab", part), pickle.loads(sent).loaded()):
+        assert there.profile == loaded.profile
+        assert there.profile.infiniband.rate_gbps.origin == loaded.profile.infiniband.rate_gbps.origin
+    assert "proven" not in inventory_part(load(lab)), (
+        "a record of a cluster of which nothing was answered stays as it was"
+    )
 
 
 @pytest.mark.parametrize(
