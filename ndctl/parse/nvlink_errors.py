@@ -12,7 +12,7 @@ from ndctl.parse.nvidia_trouble import Trouble, troubles
 from ndctl.parse.nvlink_lines import Block, blocks, headline, restarts
 
 # Older drivers put several counters on a line: `Replay Errors: 0, Recovery Errors: 0, CRC Errors: 0`.
-_COUNTER = re.compile(r"([A-Za-z][A-Za-z0-9 /()-]{1,60}?): ?(<?[\w.+-]+>?|\[[^\]]{1,40}\])?(?:[;,]\s*|\s*$)")
+_COUNTER = re.compile(r"([A-Za-z][A-Za-z0-9 /()-]{1,60}?): ?(<?[\w.+-]+>?|N/A|\[[^\]]{1,40}\])?(?:[;,]\s*|\s*$)")
 _TRAFFIC = re.compile(r"packets|bytes|blocks|data (?:tx|rx)|throughput|^fec errors - \d+$|^raw ", re.IGNORECASE)
 _FEC_BIN = re.compile(r"FEC Errors - (\d{1,2})", re.IGNORECASE)
 # A listing as nvidia-smi of today prints it: all lines of a link together, one counter a line. It needs no tidying,

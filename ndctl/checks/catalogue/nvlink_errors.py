@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ndctl.checks import commands
@@ -58,7 +59,10 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
         if more > 0 and not any(word in name.lower() for word in _BENIGN):
             grown.setdefault((index, link), {})[name] = more
     findings = [named(_of_link(index, link, names, answer), answer) for (index, link), names in sorted(grown.items())]
-    return findings or [
+    findings += _untold(set(both), answer)
+    if any(finding.status is Status.WARN for finding in findings):
+        return findings
+    findings.append(
         Finding(
             check=_ID,
             status=Status.PASS,
@@ -68,6 +72,38 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
             unit="counters",
             message=f"none of {len(both)} NVLink error counters grew{_recovered_before(after)}",
             evidence=raw,
+        )
+    )
+    return findings
+
+
+def _untold(told: set[tuple[int, int, str]], answer: NodeAnswer) -> list[Finding]:
+    """Links that lack a counter which most of the node's links tell: of those it is not known whether it grew."""
+    links = {(index, link) for index, link, _ in told}
+    per_name = Counter(name for _, _, name in told)
+    common = {name for name, count in per_name.items() if 2 * count > len(links)}
+    listed = {
+        (gpu.index, link.link)
+        for command in (commands.NVLINK_ERRORS_BEFORE, commands.NVLINK_ERRORS_AFTER)
+        for gpu in parse(answer.results[command.id].stdout).gpus
+        if gpu.index is not None
+        for link in gpu.links
+    }
+    lacking = sorted(place for place in listed if any((*place, name) not in told for name in common))
+    if not lacking:
+        return []
+    named_ones = ", ".join(f"GPU {index} link {link}" for index, link in lacking[:3])
+    more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+    return [
+        Finding(
+            check=_ID,
+            status=Status.SKIP,
+            subject=f"{named_ones}{more}",
+            node=answer.node.name,
+            value=len(lacking),
+            unit="links",
+            message="counters that the other links tell have no value here, so their growth can't be seen",
+            evidence=evidence(answer, commands.NVLINK_ERRORS_AFTER),
         )
     ]
 

@@ -21,13 +21,15 @@ _RECOVERY_FAILED = re.compile(r"recovery failed", re.IGNORECASE)
 
 def judge(facts: NvlinkErrors, profile: Profile | None) -> Sequence[Finding]:
     findings = list(trouble_findings(facts.troubles))
-    read = 0
+    read = counted = 0
     for gpu in facts.gpus:
         for link in gpu.links:
-            read += sum(1 for count in link.counters.values() if count is not None)
+            counted += sum(1 for count in link.counters.values() if count is not None)
             read += sum(1 for rate in link.rates.values() if rate is not None)
             findings.extend(_of_link(gpu, link))
-    if not read:
+    read += counted
+    # Bit error rates alone say nothing of replays, recoveries and symbol errors.
+    if not counted:
         if not findings:
             findings.append(
                 Finding(
@@ -51,6 +53,7 @@ def judge(facts: NvlinkErrors, profile: Profile | None) -> Sequence[Finding]:
             )
         )
     findings.extend(_cut(facts))
+    findings.extend(_untold(facts))
     if not any(f.status in (Status.FAIL, Status.WARN, Status.UNKNOWN) for f in findings):
         links = sum(len(gpu.links) for gpu in facts.gpus)
         findings.append(
@@ -135,6 +138,30 @@ def _cut(facts: NvlinkErrors) -> list[Finding]:
             status=Status.WARN,
             subject=f"GPU {facts.gpus[-1].index} link {last.link}",
             message="the listing ends in the middle: the last GPU or link has fewer counters than the others",
+        )
+    ]
+
+
+def _untold(facts: NvlinkErrors) -> list[Finding]:
+    """Links without a value for a counter that other links of the text do tell. What none tells is not supported."""
+    every = [(gpu, link) for gpu in facts.gpus for link in gpu.links]
+    told = {name for _, link in every for name, count in link.counters.items() if count is not None}
+    lacking = [
+        f"GPU {'?' if gpu.index is None else gpu.index} link {link.link}"
+        for gpu, link in every
+        if any(count is None and name in told for name, count in link.counters.items())
+    ]
+    if not lacking:
+        return []
+    more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+    return [
+        Finding(
+            check="nvlink.errors-incomplete",
+            status=Status.UNKNOWN,
+            subject=", ".join(lacking[:3]) + more,
+            value=len(lacking),
+            unit="links",
+            message="counters that other links tell have no value here, so nothing is known of them",
         )
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ndctl.checks.catalogue.nvlink_errors import CHECK
+from ndctl.checks.judge import judge_text
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Status
 from tests.checks.catalogue.rack_texts import GB300, answer, healthy, node
@@ -64,3 +65,31 @@ def test_counters_that_were_reset_count_anew() -> None:
 def test_counters_that_are_not_given_are_a_skip() -> None:
     for text in ("", listing().replace(": 0", ": N/A"), "NVML: Unable to retrieve NVLink information\n"):
         assert [f.status for f in judge(text, text)] == [Status.SKIP], text[:80]
+
+
+def test_a_counter_that_one_link_does_not_tell_is_said_and_the_others_are_judged() -> None:
+    found = judge(listing(symbol="0"), listing(symbol="N/A"))
+    assert [f.status for f in found] == [Status.SKIP, Status.PASS]
+    assert found[0].subject == "GPU 2 link 14" and "can't be seen" in found[0].message
+    warned = judge(listing(symbol="N/A", rx="1"), listing(symbol="N/A", rx="3"))
+    assert [f.status for f in warned] == [Status.WARN, Status.SKIP]
+
+
+def test_a_counter_that_no_link_tells_is_not_supported_and_no_gap() -> None:
+    text = listing().replace("Symbol Errors: 0", "Symbol Errors: N/A")
+    (good,) = judge(text, text)
+    assert good.status is Status.PASS and "none of 288 NVLink error counters grew" in good.message
+
+
+def test_a_pasted_listing_is_judged_by_what_it_tells() -> None:
+    def told(text: str) -> list[tuple[str, Status]]:
+        return [(f.check, f.status) for f in judge_text("nvlink-errors", text, GB300).findings]
+
+    assert told(listing()) == [("nvlink.errors", Status.PASS)]
+    assert told(listing(symbol="N/A")) == [("nvlink.errors-incomplete", Status.UNKNOWN)]
+    rates_only = "".join(
+        f"GPU {gpu}: NVIDIA GB300 (UUID: GPU-{gpu})\n"
+        + "".join(f"\t Link {n}: Rx Errors: N/A\n\t Link {n}: Symbol BER: 15e-255\n" for n in range(18))
+        for gpu in range(4)
+    )
+    assert told(rates_only) == [("nvlink.errors-none", Status.UNKNOWN)], "bit error rates alone are no error counters"
