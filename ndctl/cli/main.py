@@ -10,6 +10,7 @@ import importlib
 import itertools
 import os
 import sys
+from functools import cache
 from typing import Annotated
 
 import typer
@@ -94,11 +95,17 @@ def show_error(error: NdctlError) -> None:
         sys.stderr.write(render_error(one))
 
 
+@cache
+def _register_verbs() -> None:
+    """Once for a process: Typer would keep, and go through, every verb as often as it was added."""
+    for verb in VERBS:
+        importlib.import_module(f"ndctl.cli.{verb.replace('-', '_')}").register(app)
+
+
 def run(arguments: list[str] | None = None) -> None:
     """Entry point of the `ndctl` script; never returns."""
     _keep_plain(sys.argv[1:] if arguments is None else arguments)
-    for verb in VERBS:
-        importlib.import_module(f"ndctl.cli.{verb.replace('-', '_')}").register(app)
+    _register_verbs()
     try:
         code = app(args=arguments, standalone_mode=False)
     except NdctlError as error:

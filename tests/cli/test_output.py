@@ -151,3 +151,14 @@ def test_events_are_lines_of_the_story(capsys: pytest.CaptureFixture[str], monke
         "swc-a rack07-n03  answered",
         "said",
     ]
+
+
+def test_verbs_are_added_once_however_often_the_program_is_called(capsys: pytest.CaptureFixture[str]) -> None:
+    from ndctl.cli import main
+
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            main.run(["schema", "run"])
+    assert len(main.app.registered_commands) + len(main.app.registered_groups) == len(
+        {one.name for one in main.app.registered_commands} | {one.name for one in main.app.registered_groups}
+    )
