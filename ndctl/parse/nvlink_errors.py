@@ -22,8 +22,13 @@ _HEADLINE = re.compile(r"\s*^[\t ]*(GPU \d{1,4}: ?[A-Za-z0-9 ()_.,:/-]{0,300})\s
 _MOVING = re.compile(r"(?:[TR]x (?:packets|bytes): \d{1,40}\n)*")
 _PLAIN = re.compile(r"([A-Za-z][A-Za-z0-9 /()-]{0,59}[A-Za-z0-9/()-]): ([\w.+-]+)")
 _FEC_HEAD = "\nFEC Errors - 0: "
-_FEC_LINES = re.compile(r"(?:\nFEC Errors - \d{1,2}: \d{1,40})+")
-_BINS = [str(number) for number in range(100)]
+_MOST_BINS = 32  # GB300 prints 16
+# Bins of forward error correction in their order, each behind the ones before it.
+_FEC_LINES = re.compile(
+    "".join(rf"(?:\nFEC Errors - {number}: (\d{{1,40}})" for number in range(_MOST_BINS))
+    + ")?" * (_MOST_BINS - 1)
+    + ")"
+)
 _RUN_INTO = re.compile(r"\b(?:GPU|Link) \d")
 _SATURATED = {2**32 - 1, 2**64 - 1, 65535}
 
@@ -141,12 +146,8 @@ def _alike(lines: str) -> LinkErrors | None:
 
 def _codewords(lines: str) -> tuple[int | None, ...] | None:
     """The bins of forward error correction, 0 first; None where a line is of another shape or out of order."""
-    if _FEC_LINES.fullmatch(lines) is None:
-        return None
-    pairs = [line.partition(": ") for line in lines.split("\nFEC Errors - ")[1:]]
-    if [number for number, _, _ in pairs] != _BINS[: len(pairs)]:
-        return None
-    return tuple([int(count) for _, _, count in pairs])
+    match = _FEC_LINES.fullmatch(lines)
+    return None if match is None else tuple(map(int, match.groups()[: match.lastindex]))
 
 
 def _links(part: list[tuple[int, str]], problems: list[str]) -> tuple[LinkErrors, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check
@@ -20,16 +20,19 @@ _ID = "nvlink.errors"
 _BENIGN = ("corrected", "fec", "correctable")
 _RECOVERY = "recovery"  # a link that retrained under traffic: works again, and announces that it will not for long
 
+Place = tuple[int, int]  # index of a GPU, number of its link
 
-def _values(facts: NvlinkErrors) -> dict[tuple[int, int, str], float]:
-    return {
-        (gpu.index, link.link, name): value
-        for gpu in facts.gpus
-        if gpu.index is not None
-        for link in gpu.links
-        for name, value in link.counters.items()
-        if value is not None
-    }
+
+def _values(facts: NvlinkErrors) -> dict[Place, dict[str, int]]:
+    """Of every link that is listed, the counters that have a value."""
+    found: dict[Place, dict[str, int]] = {}
+    for gpu in facts.gpus:
+        if gpu.index is None:
+            continue
+        for link in gpu.links:
+            told = {name: value for name, value in link.counters.items() if value is not None}
+            found.setdefault((gpu.index, link.link), {}).update(told)
+    return found
 
 
 def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
@@ -37,11 +40,13 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
         missing = unusable(_ID, answer, command)
         if missing:
             return [missing]
-    before = _values(parse(answer.results[commands.NVLINK_ERRORS_BEFORE.id].stdout))
-    after = _values(parse(answer.results[commands.NVLINK_ERRORS_AFTER.id].stdout))
+    texts = [answer.results[one.id].stdout for one in (commands.NVLINK_ERRORS_BEFORE, commands.NVLINK_ERRORS_AFTER)]
+    before = _values(parse(texts[0]))
+    after = before if texts[1] == texts[0] else _values(parse(texts[1]))  # nothing was sent meanwhile
     raw = evidence(answer, commands.NVLINK_ERRORS_AFTER)
-    both = sorted(set(before) & set(after))
-    if not both:
+    both = {place: before[place].keys() & after[place].keys() for place in before.keys() & after.keys()}
+    counted = sum(map(len, both.values()))
+    if not counted:
         return [
             Finding(
                 check=_ID,
@@ -52,14 +57,17 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
                 evidence=raw,
             )
         ]
-    grown: dict[tuple[int, int], dict[str, float]] = {}
-    for index, link, name in both:
-        old, new = before[index, link, name], after[index, link, name]
-        more = new - old if new >= old else new
-        if more > 0 and not any(word in name.lower() for word in _BENIGN):
-            grown.setdefault((index, link), {})[name] = more
+    grown: dict[Place, dict[str, int]] = {}
+    for place, names in both.items():
+        if before[place] == after[place]:
+            continue
+        for name in names:
+            old, new = before[place][name], after[place][name]
+            more = new - old if new >= old else new
+            if more > 0 and not any(word in name.lower() for word in _BENIGN):
+                grown.setdefault(place, {})[name] = more
     findings = [named(_of_link(index, link, names, answer), answer) for (index, link), names in sorted(grown.items())]
-    findings += _untold(set(both), answer)
+    findings += _untold(both, before.keys() | after.keys(), answer)
     if any(finding.status is Status.WARN for finding in findings):
         return findings
     findings.append(
@@ -68,28 +76,21 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
             status=Status.PASS,
             subject="NVLink counters",
             node=answer.node.name,
-            value=len(both),
+            value=counted,
             unit="counters",
-            message=f"none of {len(both)} NVLink error counters grew{_recovered_before(after)}",
+            message=f"none of {counted} NVLink error counters grew{_recovered_before(after)}",
             evidence=raw,
         )
     )
     return findings
 
 
-def _untold(told: set[tuple[int, int, str]], answer: NodeAnswer) -> list[Finding]:
+def _untold(told: Mapping[Place, Collection[str]], listed: Collection[Place], answer: NodeAnswer) -> list[Finding]:
     """Links that lack a counter which most of the node's links tell: of those it is not known whether it grew."""
-    links = {(index, link) for index, link, _ in told}
-    per_name = Counter(name for _, _, name in told)
-    common = {name for name, count in per_name.items() if 2 * count > len(links)}
-    listed = {
-        (gpu.index, link.link)
-        for command in (commands.NVLINK_ERRORS_BEFORE, commands.NVLINK_ERRORS_AFTER)
-        for gpu in parse(answer.results[command.id].stdout).gpus
-        if gpu.index is not None
-        for link in gpu.links
-    }
-    lacking = sorted(place for place in listed if any((*place, name) not in told for name in common))
+    per_name = Counter(name for names in told.values() for name in names)
+    links = sum(1 for names in told.values() if names)
+    common = {name for name, count in per_name.items() if 2 * count > links}
+    lacking = sorted(place for place in listed if not common <= set(told.get(place, ())))
     if not lacking:
         return []
     named_ones = ", ".join(f"GPU {index} link {link}" for index, link in lacking[:3])
@@ -133,13 +134,18 @@ def _of_link(index: int, link: int, grown: Mapping[str, float], answer: NodeAnsw
     )
 
 
-def _recovered_before(after: Mapping[tuple[int, int, str], float]) -> str:
+def _recovered_before(after: Mapping[Place, Mapping[str, int]]) -> str:
     """The link that recovered most often so far: training at boot is in it, so it is told and not judged."""
-    totals = {key: count for key, count in after.items() if _RECOVERY in key[2].lower() and "total" in key[2].lower()}
-    index, link, name = max(totals, key=lambda key: totals[key], default=(0, 0, ""))
-    if not name or not totals[index, link, name]:
+    totals = [
+        (count, place)
+        for place, counters in after.items()
+        for name, count in counters.items()
+        if _RECOVERY in name.lower() and "total" in name.lower()
+    ]
+    most, (index, link) = max(totals, key=lambda one: one[0], default=(0, (0, 0)))
+    if not most:
         return ""
-    times = f"{totals[index, link, name]:g} times since the driver was loaded"
+    times = f"{most:g} times since the driver was loaded"
     return f"; GPU {index} link {link} recovered most often, {times}"
 
 
