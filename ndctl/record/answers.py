@@ -20,13 +20,31 @@ from ndctl.record.database import Database
 
 _RESULT = "command, exit_code, seconds, timed_out, truncated, stdout, stderr"
 _PUT = f"INSERT INTO raw VALUES ({', '.join('?' * 14)})"
-_TURN = "SELECT COALESCE(MAX(turn), 0) + 1 FROM raw WHERE run = ? AND cluster = ? AND node = ? AND command = ?"
+_TURNS = "SELECT command, MAX(turn) FROM raw WHERE run = ? AND cluster = ? AND node = ? GROUP BY command"
 _KINDS = {kind.value: kind for kind in OutcomeKind}
 
 
 def question(command: Command) -> bytes:
     """By what a question is known again in a replay; the text itself is not kept."""
     return digest(encoded(command.shell))
+
+
+class Texts:
+    """What some results said, each text encoded and its digest taken once. data: digest -> the bytes."""
+
+    def __init__(self, results: Iterable[CommandResult]) -> None:
+        self.data: dict[bytes, bytes] = {}
+        self._marks: dict[str, bytes] = {}
+        for result in results:
+            for text in (result.stdout, result.stderr):
+                if text and text not in self._marks:
+                    data = encoded(text)
+                    self._marks[text] = digest(data)
+                    self.data[self._marks[text]] = data
+
+    def mark(self, text: str) -> bytes | None:
+        """The digest of one of these texts; None for the empty one."""
+        return self._marks[text] if text else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +81,8 @@ class Answers:
         asked = {command.id: question(command) for command in commands}
         results = {**dict.fromkeys(asked), **answer.results}
         node, outcome = answer.node.name, answer.outcome
-        packed = self._packed(run_id, answer.results.values())
+        texts = Texts(answer.results.values())
+        packed = self._packed(run_id, texts)
         with self._database.writing() as db:
             _put_texts(db, run_id, packed)
             [number] = db.execute(
@@ -75,8 +94,8 @@ class Answers:
                 "INSERT INTO askings VALUES (?, ?, ?, ?, ?, ?, ?)", (run_id, column(cluster), column(node), *fate)
             )
             # Nothing was asked: the empty command stands for it.
-            for command, result in (results or {"": None}).items():
-                _put(db, run_id, cluster, node, command, number, asked.get(command), result)
+            rows = [(command, asked.get(command), one) for command, one in (results or {"": None}).items()]
+            _put(db, (run_id, column(cluster), column(node)), number, rows, texts)
 
     def forget(self, run_id: str, cluster: str, node: str, after: int) -> bool:
         """Forget what a node was asked after its first `after` askings, and texts kept beside them; whether there was
@@ -90,10 +109,11 @@ class Answers:
     def keep_text(self, run_id: str, cluster: str, node: str, command: str, text: str) -> None:
         """Keep the text of something that is not a plain command, e.g. a job's log."""
         result = CommandResult(command, 0, text)
-        packed = self._packed(run_id, [result])
+        texts = Texts([result])
+        packed = self._packed(run_id, texts)
         with self._database.writing() as db:
             _put_texts(db, run_id, packed)
-            _put(db, run_id, cluster, node, command, None, None, result)
+            _put(db, (run_id, column(cluster), column(node)), None, [(command, None, result)], texts)
 
     def names(self, run_id: str, node: str | None = None) -> list[tuple[str, str, str]]:
         """(cluster, node name, command id) of everything that was answered in a run, in a fixed order."""
@@ -150,17 +170,12 @@ class Answers:
             ).fetchone()
             return None if row is None else self._result(db, run_id, node, row)
 
-    def _packed(self, run_id: str, results: Iterable[CommandResult]) -> dict[bytes, bytes]:
+    def _packed(self, run_id: str, texts: Texts) -> dict[bytes, bytes]:
         """Digest -> compressed text, of those the run has not yet. Compressing takes the time: nobody waits for it."""
-        found: dict[bytes, bytes] = {}
-        for result in results:
-            for data in (encoded(result.stdout), encoded(result.stderr)):
-                if data:
-                    found[digest(data)] = data
         with self._database.reading() as db:
             known = "SELECT 1 FROM texts WHERE run = ? AND digest = ?"
-            absent = [mark for mark in found if db.execute(known, (run_id, mark)).fetchone() is None]
-        return {mark: pack(found[mark]) for mark in absent}
+            absent = [mark for mark in texts.data if db.execute(known, (run_id, mark)).fetchone() is None]
+        return {mark: pack(texts.data[mark]) for mark in absent}
 
     def _result(
         self, db: sqlite3.Connection, run_id: str, node: str, row: Sequence[Any], texts: bool = True
@@ -188,22 +203,23 @@ def _put_texts(db: sqlite3.Connection, run_id: str, packed: dict[bytes, bytes]) 
 
 def _put(
     db: sqlite3.Connection,
-    run_id: str,
-    cluster: str,
-    node: str,
-    command: str,
+    place: tuple[str, Any, Any],
     asking: int | None,
-    asked: bytes | None,
-    result: CommandResult | None,
+    rows: Iterable[tuple[str, bytes | None, CommandResult | None]],
+    texts: Texts,
 ) -> None:
-    place = (run_id, column(cluster), column(node), column(command))
-    [turn] = db.execute(_TURN, place).fetchone()
-    said: tuple[Any, ...] = (0, None, None, None, None, None, None)
-    if result is not None:
-        marks = [digest(data) if (data := encoded(text)) else None for text in (result.stdout, result.stderr)]
-        end = (column(result.exit_code), result.seconds, int(result.timed_out), int(result.truncated))
-        said = (1, *end, *marks)
-    db.execute(_PUT, (*place, turn, asking, asked, *said))
+    """place: run, cluster and node; rows: command, what was asked, what came of it."""
+    turns = dict(db.execute(_TURNS, place).fetchall())
+    made = []
+    for command, asked, result in rows:
+        said: tuple[Any, ...] = (0, None, None, None, None, None, None)
+        if result is not None:
+            end = (column(result.exit_code), result.seconds, int(result.timed_out), int(result.truncated))
+            said = (1, *end, texts.mark(result.stdout), texts.mark(result.stderr))
+        name = column(command)
+        turns[name] = turns.get(name, 0) + 1
+        made.append((*place, name, turns[name], asking, asked, *said))
+    db.executemany(_PUT, made)
 
 
 def _text(db: sqlite3.Connection, run_id: str, mark: bytes | None) -> str:
