@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -22,12 +23,18 @@ from ndctl.parse.gpu_facts import (
     Temperature,
 )
 
-_ERROR_WORDS = re.compile(r"ERR!|Unknown Error|GPU is lost|requires reset|access blocked")
+_ERRORS = ("ERR!", "Unknown Error", "GPU is lost", "requires reset", "access blocked")
+_ERROR_WORDS = re.compile("|".join(map(re.escape, _ERRORS)))
 
 
 def normal(label: str) -> str:
     """Labels of the text and tags of the XML in one spelling: lower case, single blanks."""
     return " ".join(label.replace("_", " ").lower().split())
+
+
+def tells_error(text: str) -> bool:
+    """Whether some value of a listing may be an error instead of a value."""
+    return any(words in text for words in _ERRORS)
 
 
 class Leaves:
@@ -138,11 +145,13 @@ def gpu_from(leaves: Leaves, index: int, pci: str | None) -> Gpu:
 
 def distinct(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
     """Numbered anew; the same GPU pasted twice with the same values counts once."""
+    found = list(gpus)
+    bearing = Counter(gpu.pci for gpu in found)
     kept: dict[str, Gpu] = {}
-    for number, gpu in enumerate(gpus):
-        key = repr(replace(gpu, index=0)) if gpu.pci is not None else str(number)
-        kept.setdefault(key, gpu)
-    return tuple(replace(gpu, index=index) for index, gpu in enumerate(kept.values()))
+    for number, gpu in enumerate(found):
+        again = gpu.pci is not None and bearing[gpu.pci] > 1
+        kept.setdefault(repr(replace(gpu, index=0)) if again else str(number), gpu)
+    return tuple(gpu if gpu.index == at else replace(gpu, index=at) for at, gpu in enumerate(kept.values()))
 
 
 _POWER_DRAW = (
@@ -191,19 +200,19 @@ def _ecc(leaves: Leaves) -> Ecc:
 
 
 def _counts(leaves: Leaves, when: str) -> EccCounts:
-    def count(*labels: str) -> int | None:
-        return whole(leaves.get(*(f"{when}>{label}" for label in labels)))
+    def count(*patterns: str) -> int | None:
+        return whole(leaves.get(*patterns))
 
     return EccCounts(
-        sram_correctable=count("sram correctable"),
-        sram_uncorrectable=count("sram uncorrectable"),
-        sram_uncorrectable_parity=count("sram uncorrectable parity"),
-        sram_uncorrectable_secded=count("sram uncorrectable sec-ded", "sram uncorrectable secded"),
-        dram_correctable=count("dram correctable"),
-        dram_uncorrectable=count("dram uncorrectable"),
-        single_bit_total=count("single bit>total"),
-        double_bit_total=count("double bit>total"),
-        uncorrectable_total=count("uncorrectable total"),
+        sram_correctable=count(f"{when}>sram correctable"),
+        sram_uncorrectable=count(f"{when}>sram uncorrectable"),
+        sram_uncorrectable_parity=count(f"{when}>sram uncorrectable parity"),
+        sram_uncorrectable_secded=count(f"{when}>sram uncorrectable sec-ded", f"{when}>sram uncorrectable secded"),
+        dram_correctable=count(f"{when}>dram correctable"),
+        dram_uncorrectable=count(f"{when}>dram uncorrectable"),
+        single_bit_total=count(f"{when}>single bit>total"),
+        double_bit_total=count(f"{when}>double bit>total"),
+        uncorrectable_total=count(f"{when}>uncorrectable total"),
     )
 
 
@@ -302,6 +311,7 @@ _PREFIXES = (
 )
 
 
+@lru_cache(maxsize=256)
 def _reason_name(label: str) -> str | None:
     for prefix in _PREFIXES:
         label = label.removeprefix(prefix)

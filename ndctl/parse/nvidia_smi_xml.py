@@ -8,7 +8,8 @@ from functools import lru_cache
 
 from ndctl.parse.figures import known, whole
 from ndctl.parse.gpu_facts import Gpus, Process
-from ndctl.parse.gpu_leaves import Leaves, distinct, gpu_from, normal
+from ndctl.parse.gpu_leaves import Leaves, distinct, gpu_from, normal, tells_error
+from ndctl.parse.gpu_shape import MARK, Filled, Place, Shape, filled, numbered, place_of
 from ndctl.parse.nvidia_trouble import troubles
 from ndctl.parse.tidy import straight, unescaped
 
@@ -21,6 +22,9 @@ _LINE = re.compile(
     r"""|<gpu id=["']([^"'<>]{1,40})["']>|<[?!][^<>]{0,2000}>|(.*\S.*))$""",
     re.MULTILINE,
 )
+# Its values: between the tags of a leaf, and the ids of GPUs.
+_VALUE = re.compile(r">([^<>&\n]+)</")
+_GPU_ID = re.compile(r"""<gpu id=["']([^"'<>]{1,40})["']>""")
 _ID = re.compile(r"""\bid\s*=\s*["']([^"']{1,40})["']""")
 _ENTITY = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
 _DEEPEST = 24
@@ -35,7 +39,7 @@ def parse(text: str, stderr: str = "") -> Gpus:
     source = straight(text)
     if "&lt;" in source and "<gpu" not in source and "&lt;gpu" in source:
         source = unescaped(source)
-    scan = _whole_listing(source) or _Scan(source)
+    scan = _of_a_shape(source) or _whole_listing(source) or _Scan(source)
     gpus = [gpu_from(leaves, index, pci) for index, (pci, leaves) in enumerate(scan.gpus)]
     return Gpus(
         gpus=distinct(gpus),
@@ -57,6 +61,33 @@ class _Found:
     log: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     cut: bool = False
+
+
+def _of_a_shape(source: str) -> _Found | None:
+    """What `_whole_listing` finds. Only the first listing of a shape is read by it, with numbers for its values; of
+    the others each value goes where its number went. None for what is no such listing, or tells of an error."""
+    if tells_error(source):
+        return None
+    ids = _GPU_ID.findall(source)
+    pieces = _VALUE.split(_GPU_ID.sub(f'<gpu id="{MARK}">', source))
+    values = pieces[1::2]
+    read = _shape(tuple(pieces[::2]))
+    if read is None or len(ids) != len(read[1]):
+        return None
+    log, shapes = read
+    return _Found(
+        gpus=[(id, Filled(shape, values)) for id, shape in zip(ids, shapes, strict=True)],
+        log={name: value for name, place in log.items() if (value := filled(place, values)) is not None},
+    )
+
+
+@lru_cache(maxsize=16)
+def _shape(pieces: tuple[str, ...]) -> tuple[dict[str, Place], list[Shape]] | None:
+    """Where the values that stand between these pieces belong: above all GPUs, and in each."""
+    found = _whole_listing(numbered(pieces, before=">", behind="</"))
+    if found is None:
+        return None
+    return {name: place_of(value) for name, value in found.log.items()}, [Shape(leaves) for _, leaves in found.gpus]
 
 
 def _whole_listing(source: str) -> _Found | None:

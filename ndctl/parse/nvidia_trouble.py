@@ -60,7 +60,8 @@ _WORDS = {
     "tool-missing": ("nvidia-smi",),
     "handle-failed": ("nvmldevice",),
 }
-_INSUFFICIENT = re.compile("insufficient", re.IGNORECASE)
+_FIRST_WORD = "insufficient"
+_INSUFFICIENT = re.compile(_FIRST_WORD, re.IGNORECASE)
 _MOST = 256  # more of them say nothing new
 
 
@@ -91,7 +92,19 @@ def _matches(kind: str, text: str) -> Iterator[re.Match[str]]:
     if kind != "no-permission":
         yield from pattern.finditer(text)
         return
-    for place in _INSUFFICIENT.finditer(text):
-        match = pattern.match(text, place.start())
+    for start in _starts(text):
+        match = pattern.match(text, start)
         if match:
             yield match
+
+
+def _starts(text: str) -> Iterator[int]:
+    """Where "insufficient" stands, in any case."""
+    if not text.isascii():
+        yield from (match.start() for match in _INSUFFICIENT.finditer(text))
+        return
+    lowered = text.lower()  # of ASCII every letter stays where it is, and a plain search is many times as fast
+    at = lowered.find(_FIRST_WORD)
+    while at >= 0:
+        yield at
+        at = lowered.find(_FIRST_WORD, at + len(_FIRST_WORD))

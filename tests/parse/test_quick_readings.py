@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,12 @@ STRAY = (
     "GPU is lost", " > q", "No devices were found", "<x/>", "<!-- c -->", "<nvidia_smi_log>", "<x>ERR!</x>",
     "\t Link 2: GPU 3: 1", "\tGPU 2: Link 3: 5", "&amp;", "\t Link 1: Symbol Errors: N/A", "<gpu>5</gpu>",
     "\t Link 1: X: 18446744073709551615", "Insufficient Permissions", "\t Link 0: FEC Errors - 3: 1",
+)  # fmt: skip
+
+VALUES = (
+    "", " ", "N/A", " 5 ", "0x1f", "-3", "1e400", "Yes", "No", "Enabled", "[Not Supported]", "ERR!", "GPU is lost",
+    "12 MiB", "&lt;b&gt;", "Unknown Error", "\n\t\tNone\n\t", "é", "\0", "\r", "1 > 0", "Insufficient Permissions",
+    "99 W", "7 C", "x" * 300,
 )  # fmt: skip
 
 
@@ -63,9 +70,9 @@ def damaged(text: str, chance: random.Random) -> str:
 
 
 def held_against_the_tolerant_way(
-    monkeypatch: pytest.MonkeyPatch, module: object, way: str, text: str, parse: Callable[[str], object]
+    monkeypatch: pytest.MonkeyPatch, module: object, ways: Sequence[str], text: str, parse: Callable[[str], object]
 ) -> int:
-    """How many of the damaged copies still went the short way."""
+    """How many of the damaged copies still went the shortest way. ways: the short ones, the shortest first."""
     chance = random.Random(text[:200])
     copies = [text]
     for _ in range(COPIES):
@@ -73,26 +80,62 @@ def held_against_the_tolerant_way(
         for _ in range(chance.randrange(1, 3)):
             copy = damaged(copy, chance) or text
         copies.append(copy)
-    short = getattr(module, way)
+    short = getattr(module, ways[0])
     quick = [(parse(copy), short(copy) is not None) for copy in copies]
     assert quick[0][1], "the undamaged text must go the short way"
-    monkeypatch.setattr(module, way, lambda source: None)
+    for way in ways:
+        monkeypatch.setattr(module, way, lambda source: None)
     for copy, (facts, _) in zip(copies, quick, strict=True):
         assert facts == parse(copy), copy
     return sum(taken for _, taken in quick)
 
 
 def test_link_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = held_against_the_tolerant_way(monkeypatch, nvlink_errors, "_plain_listing", listing(), nvlink_errors.parse)
+    taken = held_against_the_tolerant_way(
+        monkeypatch, nvlink_errors, ["_plain_listing"], listing(), nvlink_errors.parse
+    )
     assert 5 < taken < COPIES  # both ways are tried
 
 
-@pytest.mark.parametrize("name", [name for name in XML if "gb" in name])
-def test_xml_listings(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    taken = held_against_the_tolerant_way(
-        monkeypatch, nvidia_smi_xml, "_whole_listing", XML[name], nvidia_smi_xml.parse
-    )
+WHOLE_XML = pytest.mark.parametrize("name", [name for name in XML if "gb" in name])
+
+
+@WHOLE_XML
+@pytest.mark.parametrize("ways", [["_of_a_shape", "_whole_listing"], ["_whole_listing"]])
+def test_xml_listings(monkeypatch: pytest.MonkeyPatch, name: str, ways: list[str]) -> None:
+    if ways == ["_whole_listing"]:
+        monkeypatch.setattr(nvidia_smi_xml, "_of_a_shape", lambda source: None)
+    taken = held_against_the_tolerant_way(monkeypatch, nvidia_smi_xml, ways, XML[name], nvidia_smi_xml.parse)
     assert 5 < taken < COPIES
+
+
+@WHOLE_XML
+def test_other_values_of_the_same_shape(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Each value goes to its own place, whatever it is."""
+    chance = random.Random(name)
+    nvidia_smi_xml.parse(XML[name])  # its shape is known from here on
+
+    def other(match: re.Match[str]) -> str:
+        among = chance.random()
+        figure = match[2] if among < 0.5 else str(chance.randrange(10**6))
+        return f"{match[1]}{chance.choice(VALUES) if among > 0.997 else figure}{match[3]}"
+
+    copies = [re.sub(r"""(>|id=")([^<>&"\n]+)(</|">)""", other, XML[name]) for _ in range(40)]
+    quick = [(nvidia_smi_xml.parse(copy), nvidia_smi_xml._of_a_shape(copy) is not None) for copy in copies]
+    assert sum(taken for _, taken in quick) > 5
+    monkeypatch.setattr(nvidia_smi_xml, "_of_a_shape", lambda source: None)
+    monkeypatch.setattr(nvidia_smi_xml, "_whole_listing", lambda source: None)
+    for copy, (facts, _) in zip(copies, quick, strict=True):
+        assert facts == nvidia_smi_xml.parse(copy), copy
+
+
+def test_a_shape_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = next(iter(XML[name] for name in XML if "gb300" in name))
+    nvidia_smi_xml._shape.cache_clear()
+    for serial in ("1650000000001", "1650000000002", "1650000000003"):
+        facts = nvidia_smi_xml.parse(re.sub(r"<serial>\w+</serial>", f"<serial>{serial}</serial>", text))
+        assert {gpu.serial for gpu in facts.gpus} == {serial}
+    assert nvidia_smi_xml._shape.cache_info().misses == 1
 
 
 def test_both_ways_read_every_counter_of_a_link() -> None:
