@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from ndctl.checks import host_commands
 from ndctl.checks.base import RackView
 from ndctl.checks.from_text import evidence, unusable
+from ndctl.checks.read_once import once
 from ndctl.model.answers import Command, NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Status
@@ -17,7 +17,7 @@ from ndctl.parse.host_files import HostFiles
 THE_RACK = "the rack's other nodes"
 
 
-@lru_cache(maxsize=2048)
+@once
 def _parsed(text: str, stderr: str) -> HostFiles:
     """Five checks read one answer, and a rack is judged more than once in a run."""
     return host_files.parse(text, stderr)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, TypeVar, cast
 
 from ndctl.parse import ib_sysfs, kernel_log, nvlink_status
 from ndctl.parse.kernel_log import KernelLog
@@ -12,21 +14,36 @@ from ndctl.parse.ports import Ports
 # Texts of each kind that are kept: those of the racks that are judged at one time (18 nodes a rack, 16 racks), not
 # those of a whole region, which would fill the memory and are not asked for again.
 KEPT = 512
+Reader = TypeVar("Reader", bound=Callable[..., Any])
+_FORGET: list[Callable[[], None]] = []
 
 
-@lru_cache(maxsize=KEPT)
+def once(read: Reader) -> Reader:
+    """`read`, a function of texts, done once for each text, until all is forgotten or too much else was read."""
+    kept = lru_cache(maxsize=KEPT)(read)
+    _FORGET.append(kept.cache_clear)
+    return cast("Reader", kept)
+
+
+def forget() -> None:
+    """Let go of all texts and what was read in them: the racks they are of will not be judged again."""
+    for one in _FORGET:
+        one()
+
+
+@once
 def kernel_log_of(text: str, stderr: str) -> KernelLog:
     """`kernel_log.parse`."""
     return kernel_log.parse(text, stderr)
 
 
-@lru_cache(maxsize=KEPT)
+@once
 def ports_of(text: str) -> Ports:
     """`ib_sysfs.parse`."""
     return ib_sysfs.parse(text)
 
 
-@lru_cache(maxsize=KEPT)
+@once
 def links_of(text: str) -> NvlinkStatus:
     """`nvlink_status.parse`."""
     return nvlink_status.parse(text)

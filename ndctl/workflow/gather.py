@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from ndctl.jobs.active.base import INTERRUPTED
 from ndctl.model.events import EventSink
+from ndctl.model.places import Rack
 from ndctl.model.status import Level
 from ndctl.workflow.bounds import NodeBound
 from ndctl.workflow.engines import Engine, LocalEngine
 from ndctl.workflow.executors import wait_for_all
-from ndctl.workflow.gathered import Gathered
+from ndctl.workflow.gathered import Gathered, done_with
 from ndctl.workflow.history import hold_against_past
 from ndctl.workflow.rack_work import RackWork, shared_by_tests
 from ndctl.workflow.source import Source
@@ -38,7 +39,9 @@ def gather(
     """
     with closing(source.transport()) as transport, remarks_told(transport, one.cluster.name, on_event):
         _gather(one, request, source, on_event, transport, engine)
-    hold_against_past(one, source.earlier)
+    for rack in one.cluster.racks:
+        if rack.name not in one.results:
+            hold_against_past(one, rack, source.earlier)
 
 
 def _gather(
@@ -61,8 +64,14 @@ def _gather(
         # Before anything is asked: whenever the run is left, a rack lacks what was not run.
         one.required += across.required(len(one.cluster.racks))
     racks = engine.executor()
+
+    def work_on(rack: Rack) -> None:
+        work(rack)
+        if across is None:  # else more may come of it
+            done_with(one, rack, source.earlier)
+
     try:
-        wait_for_all([racks.submit(work, rack) for rack in one.cluster.racks], work.stop)
+        wait_for_all([racks.submit(work_on, rack) for rack in one.cluster.racks], work.stop)
     finally:
         racks.shutdown(wait=False, cancel_futures=True)
     if across is None:

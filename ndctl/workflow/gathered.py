@@ -5,6 +5,7 @@ Kept apart from the asking, so that an interruption loses nothing.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ndctl.checks.base import Check
 from ndctl.checks.commands import IDENTITY
+from ndctl.checks.read_once import forget
 from ndctl.checks.verdict import belongs
 from ndctl.inventory.loader import Loaded
 from ndctl.model.answers import NodeAnswer, OutcomeKind
@@ -21,6 +23,7 @@ from ndctl.model.findings import Finding, RackResult
 from ndctl.model.places import Cluster, Node, Rack
 from ndctl.model.status import Status
 from ndctl.parse import key_values
+from ndctl.workflow.history import Earlier, hold_against_past
 from ndctl.workflow.judge_rack import judge_rack
 
 if TYPE_CHECKING:
@@ -45,6 +48,7 @@ class Gathered:
     measured: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # rack -> rows to record, when all is done
     against_past: dict[str, list[Finding]] = field(default_factory=dict)
     client: dict[str, str] = field(default_factory=dict)  # rack -> what was wrong with the machine that asked it
+    results: dict[str, RackResult] = field(default_factory=dict)  # of racks that are done with, see `done_with`
     required: tuple[str, ...] = ()  # ids of the active tests without whose answer a rack is incomplete
 
 
@@ -68,6 +72,8 @@ def disabled_checks(loaded: Loaded, today: date) -> dict[str, str]:
 
 
 def judged(one: Gathered, rack: Rack) -> RackResult:
+    if rack.name in one.results:
+        return one.results[rack.name]
     active = one.active.get(rack.name)
     required = tuple(dict.fromkeys([*one.required, *(active.required if active else ())]))
     found = active.findings if active else []
@@ -86,6 +92,23 @@ def judged(one: Gathered, rack: Rack) -> RackResult:
         exercised=exercised(active.measurements) if active else frozenset(),
         past=one.against_past.get(rack.name, ()),
     )
+
+
+_JUDGING = threading.Lock()  # racks that are judged at one moment would drive each other's texts out of `read_once`
+
+
+def done_with(one: Gathered, rack: Rack, earlier: Earlier) -> None:
+    """Judge a rack that nobody will ask again, and let go of its texts: half a megabyte of each node, which is in the
+    record, and which a run of a thousand nodes would otherwise hold to its end.
+
+    earlier: rack -> values of earlier runs
+    """
+    with _JUDGING:
+        hold_against_past(one, rack, earlier)
+        one.results[rack.name] = judged(one, rack)
+        for node in rack.nodes:
+            one.answers.pop(node, None)
+        forget()
 
 
 def _not_run(rack: Rack, required: Sequence[str], found: Sequence[Finding]) -> list[Finding]:

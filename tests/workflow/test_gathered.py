@@ -13,7 +13,7 @@ from ndctl.model.findings import Finding
 from ndctl.model.places import Cluster, Node, Rack
 from ndctl.model.status import Status, Verdict
 from ndctl.workflow.active import ActiveResult
-from ndctl.workflow.gathered import Gathered, judged, merged
+from ndctl.workflow.gathered import Gathered, done_with, judged, merged
 
 NODE = Node("rack01-n01", "rack01", "127.88.1.1")
 
@@ -64,3 +64,18 @@ def test_a_rack_whose_tests_were_not_run_is_not_accepted(
     result = judged(one, rack)
     assert result.verdict is verdict
     assert [finding.check for finding in result.findings if finding.message == "was not run"] == skipped
+
+
+def test_a_rack_that_is_done_with_is_judged_once_and_its_texts_are_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yaml"
+    path.write_text("cluster: lab\nprofile: gb300\nstatic:\n  - {rack: 1, nodes: [127.88.1.1]}\n")
+    other = Node("rack02-n01", "rack02", "127.88.2.1")
+    racks = (Rack("rack01", 1, 1, (NODE,)), Rack("rack02", 2, 1, (other,)))
+    one = Gathered(load(path), Cluster("lab", racks), [], date(2026, 12, 2))
+    one.answers[NODE] = said(OutcomeKind.OK, identity="boot_id=1")
+    one.answers[other] = said(OutcomeKind.REFUSED)
+    before = [judged(one, rack) for rack in racks]
+    done_with(one, racks[0], lambda rack: {})
+    assert list(one.answers) == [other]
+    assert [judged(one, rack) for rack in racks] == before
+    assert one.measured == {"rack01": []}

@@ -4,13 +4,13 @@ their network interfaces. Training at boot does not count, and what most ports l
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import evidence, unusable
 from ndctl.checks.port_losses import Loss, losses_of, most_within, together
+from ndctl.checks.read_once import once
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
@@ -28,7 +28,7 @@ _RECENT_S = 24 * 3600.0  # older losses are history that nobody has to act on
 _HOUR_S = 3600.0
 
 
-@lru_cache(maxsize=2048)
+@once
 def _read(text: str) -> LinkLog:
     """A rack is judged more than once in a run, and its logs are long."""
     return parse(text)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+from ndctl.checks.read_once import once
 from ndctl.checks.texts.base import TextJudge
 from ndctl.checks.texts.gpu_judge import gpu_findings
 from ndctl.parse.nvidia_smi_xml import parse
 
 # Several checks read a node's one listing, and some racks are judged more than once: nothing of a run reads as long.
-read = lru_cache(maxsize=512)(parse)
+read = once(parse)
 
 
 def looks_like(text: str) -> float:
