@@ -21,6 +21,7 @@ from ndctl.record.database import Database
 _RESULT = "command, exit_code, seconds, timed_out, truncated, stdout, stderr"
 _PUT = f"INSERT INTO raw VALUES ({', '.join('?' * 14)})"
 _TURNS = "SELECT command, MAX(turn) FROM raw WHERE run = ? AND cluster = ? AND node = ? GROUP BY command"
+_ASKED_AT_ONCE = 500  # SQLite takes 999 values in a statement, wherever it was built
 _KINDS = {kind.value: kind for kind in OutcomeKind}
 
 
@@ -172,10 +173,15 @@ class Answers:
 
     def _packed(self, run_id: str, texts: Texts) -> dict[bytes, bytes]:
         """Digest -> compressed text, of those the run has not yet. Compressing takes the time: nobody waits for it."""
+        marks = list(texts.data)
+        known: set[bytes] = set()
         with self._database.reading() as db:
-            known = "SELECT 1 FROM texts WHERE run = ? AND digest = ?"
-            absent = [mark for mark in texts.data if db.execute(known, (run_id, mark)).fetchone() is None]
-        return {mark: pack(texts.data[mark]) for mark in absent}
+            for at in range(0, len(marks), _ASKED_AT_ONCE):
+                some = marks[at : at + _ASKED_AT_ONCE]
+                places = ", ".join("?" * len(some))
+                wanted = f"SELECT digest FROM texts WHERE run = ? AND digest IN ({places})"
+                known.update(mark for (mark,) in db.execute(wanted, (run_id, *some)))
+        return {mark: pack(data) for mark, data in texts.data.items() if mark not in known}
 
     def _result(
         self, db: sqlite3.Connection, run_id: str, node: str, row: Sequence[Any], texts: bool = True
