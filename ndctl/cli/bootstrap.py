@@ -125,7 +125,8 @@ def _here(
 
 def _end_with_parent() -> None:
     """One region of several: when whoever reads its stream was killed, it stops as at a Ctrl-C, so that the same
-    command finds nobody at work."""
+    command finds nobody at work. A SIGTERM that systemd sends to all processes of a unit is not counted here: the
+    parent passes its own on, and two would mean to leave at once."""
     import os
     import signal
     import threading
@@ -136,6 +137,8 @@ def _end_with_parent() -> None:
     parent = os.environ.pop(PARENT, "")
     if not parent:
         return
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
     def watch() -> None:
         while os.getppid() == int(parent):

@@ -1,4 +1,4 @@
-"""Ctrl-C in two steps: the first asks the work to end soon, the second leaves at once."""
+"""Ctrl-C in two steps: the first asks the work to end soon, the second leaves at once. SIGTERM counts as a Ctrl-C."""
 
 from __future__ import annotations
 
@@ -7,6 +7,31 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+
+@contextmanager
+def terminate_as_interrupt() -> Iterator[None]:
+    """Within it SIGTERM, which pipelines' runners, systemd and containers send, does what a Ctrl-C would do just then.
+
+    That holds too where Ctrl-C itself is ignored, as in the background of a script. Who started the program so that it
+    ignores SIGTERM gets that.
+    """
+    mine = threading.current_thread() is threading.main_thread()
+    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def on_terminate(number: int, frame: FrameType | None) -> None:
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler):
+            raise KeyboardInterrupt
+        handler(number, frame)
+
+    signal.signal(signal.SIGTERM, on_terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Interrupts:

@@ -11,11 +11,12 @@ import itertools
 import os
 import sys
 from functools import cache
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from ndctl import __version__
+from ndctl.cli.interrupts import terminate_as_interrupt
 from ndctl.model.errors import ExitCode, ManyErrors, NdctlError
 
 app = typer.Typer(
@@ -103,7 +104,12 @@ def _register_verbs() -> None:
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """Entry point of the `ndctl` script; never returns."""
+    """Entry point of the `ndctl` script; never returns. What stops it, Ctrl-C or SIGTERM, ends it with 130."""
+    with terminate_as_interrupt():
+        _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> NoReturn:
     _keep_plain(sys.argv[1:] if arguments is None else arguments)
     _register_verbs()
     try:

@@ -147,7 +147,7 @@ class Regions:
         if code is None:
             exit_code, said = 130, "interrupted before it began" if region.process is None else "interrupted"
         else:
-            exit_code = code if code > 0 else (130 if code == -signal.SIGINT else 1)
+            exit_code = code if code > 0 else (130 if -code in (signal.SIGINT, signal.SIGTERM) else 1)
             how = f"ended by signal {-code}" if code < 0 else f"ended with exit status {code}"
             said = " / ".join([f"{how} and without an answer", *(line for line in region.story if line)])
         again = f"ndctl bootstrap {shlex.quote(str(region.path))} --yes   (goes on where this stopped)"

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from ndctl.azure.clients import connect
 from ndctl.azure.group_tags import read_tags
 from ndctl.inventory.loader import load
@@ -40,12 +42,13 @@ def watching(region: Region, inventory: Path) -> subprocess.Popen[str]:
     raise AssertionError(process.communicate()[1])
 
 
-def test_the_first_stops_waiting_and_the_next_deploy_goes_on(region: Region) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_stops_waiting_and_the_next_deploy_goes_on(region: Region, sent: signal.Signals) -> None:
     inventory = region.inventory()
     loaded = load(inventory)
     region.faults.add("lro-never-ends", rack=1)
     process = watching(region, inventory)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     out, err = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 130, err
     assert "rack01  still running in Azure" in out

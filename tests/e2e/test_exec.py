@@ -157,7 +157,8 @@ def test_quotes_and_new_lines_arrive_as_they_are(open_ssh: Ground) -> None:
 
 
 @openssh
-def test_the_first_interrupt_lets_running_ones_finish(open_ssh: Ground, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_interrupt_lets_running_ones_finish(open_ssh: Ground, tmp_path: Path, sent: signal.Signals) -> None:
     begun = tmp_path / "begun"
     go = tmp_path / "go"
     script = f"touch {begun}; while [ ! -e {go} ]; do sleep 0.05; done; echo finished"
@@ -170,7 +171,7 @@ def test_the_first_interrupt_lets_running_ones_finish(open_ssh: Ground, tmp_path
         while not begun.exists():
             assert time.monotonic() < until and running.poll() is None
             time.sleep(0.02)  # for another program to begin
-        running.send_signal(signal.SIGINT)
+        running.send_signal(sent)
         assert running.stderr is not None
         for line in running.stderr:
             if line.startswith("interrupted: "):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,11 +99,14 @@ def answered(nodes: int) -> Callable[[Store, str], bool]:
     return lambda store, run: len(store.answers.nodes(run)) >= nodes
 
 
-def test_the_first_ctrl_c_keeps_what_there_is_and_leaves_within_the_grace(lab: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_ctrl_c_keeps_what_there_is_and_leaves_within_the_grace(
+    lab: Lab, tmp_path: Path, sent: signal.Signals
+) -> None:
     lab.faults.add("hung-nvidia-smi", node="rack02-n02")
     program = Program(lab, tmp_path, "--level", "quick")
     program.wait_for(answered(5))
-    program.process.send_signal(signal.SIGINT)
+    program.process.send_signal(sent)
     code, seconds = program.end()
     assert code == 130, program.told
     assert seconds < 15, "five seconds of grace, and the judging"
@@ -115,17 +119,56 @@ def test_the_first_ctrl_c_keeps_what_there_is_and_leaves_within_the_grace(lab: L
     assert [name for name, outcome in outcomes.items() if outcome != "ok"] == ["rack02-n02"]
 
 
-def test_the_second_ctrl_c_leaves_at_once(lab: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "sent", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)]
+)
+def test_the_second_ctrl_c_leaves_at_once(
+    lab: Lab, tmp_path: Path, sent: tuple[signal.Signals, signal.Signals]
+) -> None:
     lab.faults.add("hung-nvidia-smi", node="rack02-n02")
     program = Program(lab, tmp_path, "--level", "quick")
     program.wait_for(answered(5))
-    program.process.send_signal(signal.SIGINT)
+    program.process.send_signal(sent[0])
     time.sleep(1.0)
-    program.process.send_signal(signal.SIGINT)
+    program.process.send_signal(sent[1])
     code, seconds = program.end()
     assert code == 130
     assert seconds < 4
     assert program.silent
+
+
+def jobs(program: bytes) -> set[bytes]:
+    """The marks of active tests that run `program` on a node."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            if program in (process / "cmdline").read_bytes().split(b"\0"):
+                environment = (process / "environ").read_bytes().split(b"\0")
+                found |= {one for one in environment if one.startswith(b"NDCTL_JOB=")}
+    return found
+
+
+def test_sigterm_ends_active_tests_on_the_nodes_and_the_run_can_be_gone_on_with(lab: Lab, tmp_path: Path) -> None:
+    lab.faults.add("hung-dcgmi", node="rack02-n02")
+    options = ("--level", "acceptance", "--only", "gpu", "--rack", "2")
+    cut = Program(lab, tmp_path, *options)
+    mine: set[bytes] = set()
+
+    def is_at_it(store: Store, run: str) -> bool:
+        mine.update(one for one in jobs(b"dcgmi") if one.startswith(f"NDCTL_JOB={run}-".encode()))
+        return bool(mine)
+
+    cut.wait_for(is_at_it)
+    cut.process.send_signal(signal.SIGTERM)
+    code, _ = cut.end()
+    assert code == 130 and cut.answer["interrupted"] is True, cut.told
+    assert [rack["verdict"] for rack in cut.answer["racks"]] == ["incomplete"]
+    assert not mine & jobs(b"dcgmi")
+    lab.faults.clear()
+    lab.sync()
+    rest = Program(lab, tmp_path, *options, "--resume")  # a lease that was left would keep it out
+    assert rest.end()[0] == 0, rest.told
+    assert [rack["verdict"] for rack in rest.answer["racks"]] == ["accepted"]
 
 
 def test_killed_outright_and_gone_on_with_is_as_if_undisturbed(lab: Lab, tmp_path: Path) -> None:

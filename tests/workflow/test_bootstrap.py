@@ -138,7 +138,14 @@ def test_in_part_it_goes_on_and_says_the_worst_and_the_next_try_fills_it(region:
     assert again.exit_code is ExitCode.OK and again.verdicts == {"accepted": 2} and again.id != found.id
 
 
-def test_one_ctrl_c_stops_all_regions_and_says_how_to_go_on(region: Region) -> None:
+def children(process: subprocess.Popen[str]) -> list[int]:
+    """A child stands with the thread that began it."""
+    lists = Path(f"/proc/{process.pid}/task").glob("*/children")
+    return [int(one) for listed in lists for one in listed.read_text().split()]
+
+
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGTERM to all processes, as systemd sends it"])
+def test_one_ctrl_c_stops_all_regions_and_says_how_to_go_on(region: Region, how: str) -> None:
     inventories = [region.inventory(vms_per_rack=2) for _ in range(2)]
     region.faults.add("lro-never-ends", rack=1)
     both = Bootstrap(*inventories, *QUICK, own_group=True)
@@ -150,7 +157,13 @@ def test_one_ctrl_c_stops_all_regions_and_says_how_to_go_on(region: Region) -> N
         return len(seen) == 2
 
     both.until(both_wait)
-    both.process.send_signal(signal.SIGINT)
+    if how == "Ctrl-C":
+        both.process.send_signal(signal.SIGINT)
+    else:
+        regions = children(both.process)
+        assert len(regions) == 2
+        for one in (both.process.pid, *regions):
+            os.kill(one, signal.SIGTERM)
     code, said = both.end()
     assert code == ExitCode.INTERRUPTED, said
     for inventory in inventories:
