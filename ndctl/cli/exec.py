@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ndctl.inventory.loader import Loaded
+    from ndctl.model.events import Event
     from ndctl.model.execution import Execution
     from ndctl.workflow.execute import Order
     from ndctl.workflow.select import Selected
@@ -112,7 +113,7 @@ def execute(
 def _run(loaded: Loaded, selected: Selected, order: Order) -> Execution:
     """A line for each rack while it lasts on a terminal; Ctrl-C ends it early."""
     from ndctl.cli.interrupts import Interrupts
-    from ndctl.cli.output import say
+    from ndctl.cli.output import note, say
     from ndctl.cli.progress import progress
     from ndctl.model.events import ignore_events
     from ndctl.workflow.execute import execute as run
@@ -123,7 +124,11 @@ def _run(loaded: Loaded, selected: Selected, order: Order) -> Execution:
         return interrupts.first(stop, "no further node is begun, those at work have 5 s")
 
     with progress() if sys.stderr.isatty() else nullcontext(ignore_events) as sink:
-        done = run(loaded, selected, order, on_event=sink, stoppable=stoppable)
+
+        def tell(event: Event) -> None:
+            (note if event.aside else sink)(event)
+
+        done = run(loaded, selected, order, on_event=tell, stoppable=stoppable)
     return replace(done, interrupted=True) if interrupts.happened else done
 
 

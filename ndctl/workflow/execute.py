@@ -17,7 +17,7 @@ from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.execution import Execution, Said
 from ndctl.model.places import Cluster, Node
 from ndctl.workflow.select import Selected
-from ndctl.workflow.transport import Transport, open_transport
+from ndctl.workflow.transport import Transport, open_transport, remarks_told
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -91,7 +91,11 @@ def execute(
     wanted = Command(_COMMAND, _as_command(order.command), timeout_s=order.timeout_s, cap_bytes=cap, root=order.root)
     commands = [_WHO_ARE_YOU, wanted] if order.own_names else [wanted]
     keeper = _Keeper(cluster, wanted, on_event)
-    with closing(open_transport(loaded, cluster, order.fanout)) as transport, stoppable(transport.stop):
+    with (
+        closing(open_transport(loaded, cluster, order.fanout)) as transport,
+        remarks_told(transport, cluster.name, on_event),
+        stoppable(transport.stop),
+    ):
         transport.collect(dict.fromkeys(cluster.nodes, commands), keeper.keep)
     missing = [Node(name, name.partition("-")[0]) for name in selected.absent]
     for node in missing:

@@ -63,8 +63,15 @@ def test_remarks_are_told_once_each(tmp_path: Path) -> None:
         assert len(events) == 2
 
 
+VALIDATE = (["validate"], ["--level=quick", "--only=host"])
+EXEC = (["exec"], ["--", "true"])
+
+
 @pytest.mark.parametrize("verbose", [False, True])
-def test_what_is_passed_over_is_said_at_v_only(tmp_path: Path, home: Path, verbose: bool) -> None:
+@pytest.mark.parametrize("verb", [VALIDATE, EXEC])
+def test_what_is_passed_over_is_said_at_v_only(
+    tmp_path: Path, home: Path, verb: tuple[list[str], list[str]], verbose: bool
+) -> None:
     (home / ".ssh/config").write_text("Host *\n  ForwardAgent yes\n  ConnectTimeout 9\nMatch exec true\n  User x\n")
     with sshd.start(tmp_path / "sshd", nodes=2) as server:
         (server.folder / "known_hosts").write_text(server.known_hosts.read_text() + "broken line\n")
@@ -73,7 +80,7 @@ def test_what_is_passed_over_is_said_at_v_only(tmp_path: Path, home: Path, verbo
         loaded = inventory(tmp_path, f"{ssh} known_hosts: {server.known_hosts}}}", racks)
         options = ["-v"] if verbose else []
         done = subprocess.run(
-            [sys.executable, "-m", "ndctl", *options, "validate", str(loaded.path), "--level=quick", "--only=host"],
+            [sys.executable, "-m", "ndctl", *options, *verb[0], str(loaded.path), *verb[1]],
             env={**os.environ, "HOME": str(home)},
             capture_output=True,
             text=True,
