@@ -10,6 +10,7 @@ from ndctl.model.findings import Finding, NodeResult, RackResult, Run
 from ndctl.model.places import split_node_name
 from ndctl.model.status import Action, Status, Verdict
 from ndctl.report.fold import node_set
+from ndctl.report.silent_nodes import do_about_silence
 from ndctl.report.words import BAD, rank
 
 _ON_THE_NODE = {
@@ -53,6 +54,8 @@ def do(finding: Finding, nodes: Sequence[str], inventory: str, known: Mapping[st
     inventory: quoted path, see `inventory_of`
     known:     node name -> its result, for the ids Azure knows it by
     """
+    if (silent := do_about_silence(finding, nodes, inventory, known)) is not None:
+        return silent
     action = finding.action
     again = validate_again(inventory, nodes)
     if action is Action.WATCH:

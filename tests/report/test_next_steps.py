@@ -135,6 +135,49 @@ def test_every_command_of_an_answer_can_be_pasted(action: Action, azure: bool, n
         assert ("repair" in verbs) == bool(node and action in (Action.RESET_GPU, Action.RESTART_IMEX, Action.REBOOT))
 
 
+ADDRESS_OF = "10.40.1.12 shows ssh-ed25519 SHA256:x"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "detail", "azure", "wanted"),
+    [
+        ("auth-failed", "10.40.1.12 refused azureuser with k", True, "mend the login: user and key under ssh: in "),
+        ("auth-failed", "jump host: door refused azureuser", True, "or the jump host's authorized_keys"),
+        ("host-key-changed", f"{ADDRESS_OF}; known is y", True, "--relearn-host-keys"),
+        ("host-key-unknown", f"{ADDRESS_OF}, which no known_hosts file has", True, "--relearn-host-keys"),
+        ("host-key-changed", f"{ADDRESS_OF}; known is y", False, "mend its line in known_hosts"),
+        ("host-key-changed", f"{ADDRESS_OF}, which known_hosts marks @revoked", True, "new keys, by its console"),
+        ("interrupted", "stopped before it answered", True, "ask again: ndctl validate"),
+    ],
+)
+def test_a_node_that_was_reached_is_not_told_to_look_at_the_network(
+    outcome: str, detail: str, azure: bool, wanted: str
+) -> None:
+    more = {} if azure else {"instance_id": ""}
+    nodes = tuple(builders.node(7, n, status=Status.UNKNOWN, outcome=outcome, detail=detail, **more) for n in (1, 2))
+    found = tuple(
+        finding(
+            Status.UNKNOWN,
+            check="host.reachable",
+            subject="SSH",
+            node=node.name,
+            message=f"{outcome}: {detail}",
+            action=Action.INVESTIGATE,
+        )
+        for node in nodes
+    )
+    run = builders.run(rack(verdict=Verdict.INCOMPLETE, nodes=nodes, findings=found))
+    lines = [line.text for line in run_lines(run)]
+    (did,) = [line.strip() for line in lines if line.strip().startswith("do ")]
+    assert wanted in did and "drain" not in did and "network" not in did and "--nodes 'rack07-n[01-02]'" in did
+    assert parsed(re.findall(r"ndctl .*", did)[0]) == "validate"
+
+
+def test_silence_of_another_kind_is_looked_into() -> None:
+    one = finding(Status.UNKNOWN, check="host.reachable", node="rack07-n01", action=Action.INVESTIGATE)
+    assert "drain, ask again: ndctl validate" in told(one)
+
+
 def test_a_category_is_one_that_azure_takes_whatever_an_old_record_says() -> None:
     text = told(finding(health_category="Resource.Hpc.Unhealthy.MissingGPU"))
     assert "Resource.Hpc.Unhealthy.HpcMissingGpu" in text and "MissingGPU" not in text
