@@ -1,4 +1,4 @@
-"""From a node to how it is reached: settings, the user's ssh_config and loaded keys resolved into Targets."""
+"""From a node to how it is reached: its way (`ways`) and the loaded keys made into Targets and jump chains."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ndctl.model.places import Node
 from ndctl.ssh.deadlines import DeadlineKeeper, Watch
 from ndctl.ssh.keys import Identities, load_identities
 from ndctl.ssh.known_hosts import KnownHosts
-from ndctl.ssh.settings import Hop, SshSettings, parse_jump
+from ndctl.ssh.settings import Hop, SshSettings
 from ndctl.ssh.target import Fault, Target
-from ndctl.ssh.user_config import HostConfig, UserConfig
+from ndctl.ssh.ways import BAD_JUMP, Place, Ways
 
 if TYPE_CHECKING:
     from ndctl.ssh.jump import Chain, JumpHosts
@@ -36,12 +36,11 @@ class Routes:
         self._keeper = keeper
         self._clock = clock
         self._lock = threading.RLock()
-        self._config = UserConfig.load(settings.user_config) if settings.user_config else None
+        self._ways = Ways(settings)
         self._identities: dict[tuple[Path, ...], Identities] = {}
         self._known_hosts: dict[tuple[Path, ...], KnownHosts] = {}
         self._chains: dict[tuple[Hop, ...], Chain] = {}
         self._jumps: dict[tuple[tuple[Hop, ...], ...], JumpHosts] = {}
-        self._loops: dict[str, None] = {}
         self._gates = LoginGates(settings.logins_per_jump)
         self._get_identities(settings.private_keys)
         self._get_known_hosts(settings.known_hosts)
@@ -49,33 +48,19 @@ class Routes:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a careful person wants to know at -v: lines of ssh_config and known_hosts that were passed over."""
-        ignored = tuple(f"ssh_config: ignored {line}" for line in self._config.ignored) if self._config else ()
         problems = (f"known_hosts: {text}" for index in self._known_hosts.values() for text in index.problems)
-        return (*ignored, *dict.fromkeys(problems), *self._loops)
+        return (*self._ways.remarks, *dict.fromkeys(problems))
 
     def to(self, node: Node) -> tuple[Target, Dial]:
         """Where the node is and how to dial it; the dialling tells where the user's ssh_config makes no sense."""
-        settings = self._settings
-        pinned = settings.pinned
-        port = node.port if node.port != 22 else settings.port if "port" in pinned else 0
-        own = self._lookup(node.address, settings.user if "user" in pinned else "", port)
-        target = self._target(
-            node.address,
-            port=port or own.port or settings.port,
-            user="" if "user" in pinned else own.user,
-            own=own,
-            files=() if "private_keys" in pinned else own.identity_files,
-            known_hosts=settings.known_hosts if "known_hosts" in pinned else own.known_hosts or settings.known_hosts,
-            learn_hint=settings.learn_hint,
-        )
-        # As with `ssh -J`, jump hosts that are named beat those of the file.
-        chains = settings.jumps
+        place = self._ways.to_node(node)
+        target = self._target(place, self._settings.learn_hint)
         try:
-            if not chains and own.proxy_jump and own.proxy_jump.lower() != "none":
-                chains = (_jump_of_file(own.proxy_jump),)
-            return target, self._dial(chains)
-        except Fault as fault:
-            return target, _failing(fault)
+            return target, self._dial(self._ways.chains(place))
+        except NdctlError as error:
+            if error.code != BAD_JUMP:
+                raise
+            return target, _failing(Fault(OutcomeKind.UNREACHABLE, error.message, hint=error.hint))
 
     def close(self) -> None:
         with self._lock:
@@ -103,7 +88,7 @@ class Routes:
 
         if hops not in self._chains:
             self._chains[hops] = Chain(
-                [self._hop(hop) for hop in self._from_here(hops)],
+                [self._hop(hop) for hop in self._ways.from_here(hops)],
                 self._keeper,
                 self._gates,
                 self._settings.transports_per_jump,
@@ -111,71 +96,27 @@ class Routes:
             )
         return self._chains[hops]
 
-    def _from_here(self, hops: tuple[Hop, ...]) -> tuple[Hop, ...]:
-        """The whole way: the first hop may itself be reached through others, says the user's file.
-
-        A host that would be its own jump host is dialled directly.
-        """
-        while True:
-            first = hops[0]
-            before = self._lookup(first.host, first.user, first.port).proxy_jump
-            if not before or before.lower() == "none":
-                return hops
-            more = _jump_of_file(before)
-            on_the_way = {hop.host for hop in hops}
-            if any(hop.host in on_the_way for hop in more):
-                self._loops.setdefault(f"ssh_config: ProxyJump {before} of {first.host} is a loop, not followed")
-                return hops
-            hops = more + hops
-
     def _hop(self, hop: Hop) -> Target:
-        settings = self._settings
-        own = self._lookup(hop.host, hop.user, hop.port)
-        files = settings.known_hosts + (own.known_hosts or settings.hop_known_hosts)
-        host, port = own.host_name or hop.host, hop.port or own.port or 22
-        learned = bool(self._get_known_hosts(settings.known_hosts).expected(host, port))
-        return self._target(
-            hop.host,
-            port=port,
-            user=hop.user or own.user,
-            own=own,
-            files=own.identity_files,
-            known_hosts=files,
-            learn_hint=settings.learn_hint if learned else "",
-        )
+        place = self._ways.to_hop(hop)
+        learned = bool(self._get_known_hosts(self._settings.known_hosts).expected(place.host, place.port))
+        return self._target(place, self._settings.learn_hint if learned else "")
 
-    def _target(
-        self,
-        name: str,
-        *,
-        port: int,
-        user: str,
-        own: HostConfig,
-        files: tuple[Path, ...],
-        known_hosts: tuple[Path, ...],
-        learn_hint: str,
-    ) -> Target:
+    def _target(self, place: Place, learn_hint: str) -> Target:
         settings = self._settings
-        host = own.host_name or name
         return Target(
-            host=host,
-            port=port,
-            user=user or settings.user,
-            known_as=host,
-            identities=self._get_identities(files or settings.private_keys),
-            known_hosts=self._get_known_hosts(known_hosts),
-            connect_s=own.connect_timeout_s or settings.connect_s,
+            host=place.host,
+            port=place.port,
+            user=place.user,
+            known_as=place.host,
+            identities=self._get_identities(place.identity_files),
+            known_hosts=self._get_known_hosts(place.known_hosts),
+            connect_s=place.own.connect_timeout_s or settings.connect_s,
             banner_s=settings.banner_s,
             auth_s=settings.auth_s,
             channel_s=settings.channel_s,
             learn_hint=learn_hint,
-            unfollowed=own.unfollowed,
+            unfollowed=place.own.unfollowed,
         )
-
-    def _lookup(self, name: str, user: str = "", port: int = 0) -> HostConfig:
-        if self._config is None:
-            return HostConfig()
-        return self._config.lookup(name, user=user, port=port, else_user=self._settings.user)
 
     def _get_identities(self, files: tuple[Path, ...]) -> Identities:
         with self._lock:
@@ -195,11 +136,3 @@ def _failing(fault: Fault) -> Dial:
         raise fault
 
     return fail
-
-
-def _jump_of_file(text: str) -> tuple[Hop, ...]:
-    try:
-        return parse_jump(text)
-    except NdctlError as error:
-        detail = f"ProxyJump {text} in ssh_config: {error.message}"
-        raise Fault(OutcomeKind.UNREACHABLE, detail, hint=error.hint) from error
