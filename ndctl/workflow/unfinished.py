@@ -17,5 +17,5 @@ def tell_unfinished(clients: AzureClients, cluster: str, say: Callable[[str], No
     if found:
         named = ", ".join(f"{name} since {since}" if since else name for name, since in found[:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        say(f"still running in Azure from before: {named}{more}; these are waited for, then sent again")
+        say(f"still running in Azure from before: {named}{more}; racks with changes wait for theirs first")
     return tuple(name for name, _ in found)

@@ -81,5 +81,6 @@ def test_what_never_ends_ends_at_its_deadline_and_is_mentioned_the_next_time(
     assert "rack02  still running in Azure: no end after 1 s; Azure goes on with it" in first.out
     again = ndctl("deploy", inventory, "--yes", "--rack-deadline", "1s")
     assert f"still running in Azure from before: {cluster}-rack02 since 20" in again.err
+    assert "; racks with changes wait for theirs first" in again.err  # and one without changes does not wait
     region.faults.clear()
     assert ndctl("deploy", inventory, "--yes").code == 0
