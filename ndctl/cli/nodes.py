@@ -105,16 +105,36 @@ def _answer(loaded: Loaded, cluster: Cluster, output: Format, record: Path | Non
     from ndctl.workflow.reach import reach_of
 
     make = host_lists.ansible_inventory if output is Format.ANSIBLE else host_lists.ssh_config
-    return make(cluster, reach_of(loaded), origin), True
+    reach = reach_of(loaded, cluster)
+    _tell_unknown_keys(loaded, cluster, reach.known_hosts)
+    return make(cluster, reach, origin), True
+
+
+def _tell_unknown_keys(loaded: Loaded, cluster: Cluster, files: tuple[Path, ...]) -> None:
+    """What is printed verifies every host key, so ssh refuses a node whose key ndctl has not learned yet."""
+    from ndctl.cli.output import say
+    from ndctl.report.fold import node_set
+    from ndctl.ssh.known_hosts import KnownHosts
+
+    known = KnownHosts.load(files)
+    unknown = [node.name for node in cluster.nodes if node.address and not known.expected(node.address, node.port)]
+    if unknown:
+        where = " ".join(map(str, files)) or "known_hosts"
+        learns = "" if loaded.inventory.static else f"; ndctl validate {loaded.path} learns them through Azure"
+        say(f"{node_set(unknown)}: no host key in {where}, so ssh will refuse to go there{learns}")
 
 
 def _topology(cluster: Cluster, output: Format, record: Path | None, origin: str) -> tuple[str, bool]:
+    from ndctl.cli.output import say
     from ndctl.record.store import Store
+    from ndctl.report.fold import node_set
     from ndctl.report.slurm_topology import topology, topology_conf, topology_yaml
     from ndctl.workflow.node_domains import node_domains
 
     with Store(record, create=False) as store:
         found = topology(cluster, node_domains(cluster, store))
+    if found.unknown:
+        say(f"{node_set(found.unknown)}: in no block, since no NVLink domain of them is known; a comment says why")
     if output is Format.SLURM_TOPOLOGY_YAML:
         return topology_yaml(found, cluster.name, origin), not found.unknown
     return topology_conf(found, origin), not found.unknown

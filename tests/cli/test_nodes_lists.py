@@ -30,6 +30,7 @@ def test_a_deployed_cluster_is_listed_for_ssh_and_ansible(region: Region, ndctl:
     assert ndctl("deploy", inventory, "--yes").code == 0
     config = ndctl("nodes", inventory, "-o", "ssh-config")
     assert config.code == 0, config.err
+    assert "rack01-n[01-18]: no host key in " in config.err  # nobody has met these nodes yet
     told = seen_by_ssh(config.out, tmp_path, "rack01-n18")
     assert told["port"] == str(region.running.ssh_port) and told["stricthostkeychecking"] in ("true", "yes")
     assert told["userknownhostsfile"].startswith(str(tmp_path / "state"))
@@ -55,9 +56,12 @@ def test_the_deployed_jump_vm_is_written_with_what_azure_says_of_it(
     told = seen_by_ssh(text, tmp_path, "rack01-n01")
     assert told["proxyjump"] == f"{cluster}-jump-1"
     jump = seen_by_ssh(text, tmp_path, f"{cluster}-jump-1")
-    known = Path(jump["userknownhostsfile"]).read_text()
+    known = Path(jump["userknownhostsfile"].split()[0]).read_text()  # then the files of whoever asks
     assert f"[{jump['hostname']}]:{jump['port']} " in known
-    assert "ProxyCommand=ssh" in ndctl("nodes", inventory, "-o", "ansible").out
+    ansible = ndctl("nodes", inventory, "-o", "ansible")
+    assert "ProxyCommand=ssh" in ansible.out and "so ssh will refuse" in ansible.err
+    assert ndctl("validate", inventory, "--level", "quick", "--only", "host").code == 0
+    assert "so ssh will refuse" not in ndctl("nodes", inventory, "-o", "ansible").err
 
 
 def test_slurm_blocks_come_from_the_last_run_and_are_never_guessed(lab: Lab, ndctl: Ndctl) -> None:
@@ -65,6 +69,7 @@ def test_slurm_blocks_come_from_the_last_run_and_are_never_guessed(lab: Lab, ndc
     ndctl("validate", lab.inventory, "--level", "quick", "--only", "nvlink", "--rack", "1")
     half = ndctl("nodes", lab.inventory, "-o", "slurm-topology")
     assert half.code == 8
+    assert "rack02-n[01-02]: in no block" in half.err
     assert "BlockName=rack01 Nodes=rack01-n[01-02]\nBlockSizes=2\n" in half.out
     assert "# in no block, no recorded run asked them: rack02-n[01-02]" in half.out
 
