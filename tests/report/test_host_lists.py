@@ -41,7 +41,11 @@ def program(name: str) -> str:
 
 
 def run(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(one) for one in words], capture_output=True, text=True, timeout=60, check=False, **more)
+    """Its stdin is nobody's: one that another program has set to non-blocking makes ansible give up."""
+    return subprocess.run(
+        [str(one) for one in words],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, **more,
+    )  # fmt: skip
 
 
 def seen_by_ssh(text: str, folder: Path, host: str) -> dict[str, str]:

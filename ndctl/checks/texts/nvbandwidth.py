@@ -38,10 +38,14 @@ _ERRORS = (
 def judge(facts: Nvbandwidth, profile: Profile | None = None) -> list[Finding]:
     """Findings about one output; with a profile also against its figures."""
     findings = _errors(facts.errors)
-    done = [test for test in facts.tests if test.status == "passed" and (test.values or test.sum is not None)]
+    done = [test for test in facts.tests if test.status == "passed" and (_cells(test) or test.sum is not None)]
     bad = [test for test in facts.tests if test.status in ("error", "not-found")]
     for test in bad if not facts.errors else ():
         findings.append(_say("nvbandwidth.test", Status.UNKNOWN, test.name, f"{test.name}: {test.status}"))
+    for test in facts.tests:
+        if test.status == "passed" and test not in done:
+            why = f"{test.name}: passed, but no figure of it can be read"
+            findings.append(_say("nvbandwidth.test", Status.UNKNOWN, test.name, why))
     if facts.waived:
         findings.append(
             _say("nvbandwidth.waived", Status.SKIP, "tests", f"{facts.waived} tests waived: not for this machine")
