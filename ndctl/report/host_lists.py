@@ -9,8 +9,8 @@ the user's own known_hosts, where the cluster's is not.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,36 @@ class JumpHost:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeWay:
+    """How one node is reached, resolved. chain: the place of its chain in `Reach.jumps`, None: directly."""
+
+    host: str
+    port: int
+    user: str
+    identity_files: tuple[Path, ...] = ()
+    known_hosts: tuple[Path, ...] = ()
+    chain: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reach:
-    """How the nodes are reached. jumps: ways that lead to them side by side, each a chain of hops, first hop first."""
+    """How the nodes are reached. jumps: ways that lead to them side by side, each a chain of hops, first hop first;
+    nodes: name -> the way of a node that goes its own."""
 
     user: str
     identity_files: tuple[Path, ...] = ()
     known_hosts: tuple[Path, ...] = ()
     jumps: tuple[tuple[JumpHost, ...], ...] = ()
+    nodes: Mapping[str, NodeWay] = field(default_factory=dict)
 
-    def way(self, index: int) -> tuple[JumpHost, ...]:
-        """The chain of the node at this place in the list: nodes are spread over the chains."""
-        return self.jumps[index % len(self.jumps)] if self.jumps else ()
+    def way(self, node: Node, index: int) -> NodeWay:
+        """Of the node at this place in the list: nodes are spread over the chains."""
+        chain = index % len(self.jumps) if self.jumps else None
+        shared = NodeWay(node.address, node.port, self.user, self.identity_files, self.known_hosts, chain)
+        return self.nodes.get(node.name, shared)
+
+    def hops(self, way: NodeWay) -> tuple[JumpHost, ...]:
+        return () if way.chain is None else self.jumps[way.chain]
 
 
 def hostfile(cluster: Cluster, slots: int) -> str:
@@ -62,10 +81,10 @@ def ssh_config(cluster: Cluster, reach: Reach, origin: str) -> str:
             lines += ["", f"Host {_jump_alias(cluster, at, hop)}"]
             lines += _host(jump.host, jump.user, jump.port, jump.identity_files, jump.known_hosts, before)
     for index, node in enumerate(_reachable(cluster)):
-        chain = reach.way(index)
-        via = _jump_alias(cluster, index % len(reach.jumps) + 1, len(chain)) if chain else ""
+        way = reach.way(node, index)
+        via = "" if way.chain is None else _jump_alias(cluster, way.chain + 1, len(reach.hops(way)))
         lines += ["", f"Host {node.name} {cluster.name}-{node.name}"]
-        lines += _host(node.address, reach.user, node.port, reach.identity_files, reach.known_hosts, via)
+        lines += _host(way.host, way.user, way.port, way.identity_files, way.known_hosts, via)
     return _text(lines)
 
 
@@ -83,17 +102,18 @@ def ansible_inventory(cluster: Cluster, reach: Reach, origin: str) -> str:
 
 def _ansible_vars(cluster: Cluster, node: Node, reach: Reach, index: int) -> dict[str, Any]:
     place = split_node_name(node.name)
+    way = reach.way(node, index)
     told: dict[str, Any] = {
-        "ansible_host": node.address,
-        "ansible_port": node.port,
-        "ansible_user": reach.user,
-        "ansible_ssh_common_args": shlex.join(_options(reach.known_hosts, reach.way(index))),
+        "ansible_host": way.host,
+        "ansible_port": way.port,
+        "ansible_user": way.user,
+        "ansible_ssh_common_args": shlex.join(_options(way.known_hosts, reach.hops(way))),
         "ndctl_cluster": cluster.name,
         "ndctl_rack": node.rack,
         "ndctl_position": place[1] if place else None,
     }
-    if reach.identity_files:
-        told["ansible_ssh_private_key_file"] = _no_token(reach.identity_files[0])
+    if way.identity_files:
+        told["ansible_ssh_private_key_file"] = _no_token(way.identity_files[0])
     for name in ("instance_id", "vm_id", "subgroup"):
         if value := getattr(node, name):
             told[f"ndctl_{name}"] = value
