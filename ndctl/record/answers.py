@@ -17,6 +17,7 @@ from ndctl.model.answers import Command, CommandResult, NodeAnswer, Outcome, Out
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.record.columns import column, digest, encoded, pack, unpack
 from ndctl.record.database import Database
+from ndctl.record.packed import PackedTexts
 
 _RESULT = "command, exit_code, seconds, timed_out, truncated, stdout, stderr"
 _PUT = f"INSERT INTO raw VALUES ({', '.join('?' * 14)})"
@@ -46,6 +47,10 @@ class Texts:
     def mark(self, text: str) -> bytes | None:
         """The digest of one of these texts; None for the empty one."""
         return self._marks[text] if text else None
+
+    def body(self, mark: bytes) -> bytes:
+        """The compressed text of this digest."""
+        return pack(self.data[mark])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +82,20 @@ class Answers:
         self._database = database
         self._path = path
 
-    def keep_asking(self, run_id: str, cluster: str, commands: Sequence[Command], answer: NodeAnswer) -> None:
-        """Keep one asking of one node, with what did not answer."""
+    def keep_asking(
+        self,
+        run_id: str,
+        cluster: str,
+        commands: Sequence[Command],
+        answer: NodeAnswer,
+        texts: Texts | PackedTexts | None = None,
+    ) -> None:
+        """Keep one asking of one node, with what did not answer. texts: those of the answer, where they are at hand."""
         asked = {command.id: question(command) for command in commands}
         results = {**dict.fromkeys(asked), **answer.results}
         node, outcome = answer.node.name, answer.outcome
-        texts = Texts(answer.results.values())
-        packed = self._packed(run_id, texts)
+        own = texts or Texts(answer.results.values())
+        packed = self._packed(run_id, own)
         with self._database.writing() as db:
             _put_texts(db, run_id, packed)
             [number] = db.execute(
@@ -96,7 +108,7 @@ class Answers:
             )
             # Nothing was asked: the empty command stands for it.
             rows = [(command, asked.get(command), one) for command, one in (results or {"": None}).items()]
-            _put(db, (run_id, column(cluster), column(node)), number, rows, texts)
+            _put(db, (run_id, column(cluster), column(node)), number, rows, own)
 
     def forget(self, run_id: str, cluster: str, node: str, after: int) -> bool:
         """Forget what a node was asked after its first `after` askings, and texts kept beside them; whether there was
@@ -107,14 +119,16 @@ class Answers:
             db.execute(f"DELETE FROM raw WHERE {where} AND (asking IS NULL OR asking > ?)", place)
             return db.execute(f"DELETE FROM askings WHERE {where} AND number > ?", place).rowcount > 0
 
-    def keep_text(self, run_id: str, cluster: str, node: str, command: str, text: str) -> None:
-        """Keep the text of something that is not a plain command, e.g. a job's log."""
+    def keep_text(
+        self, run_id: str, cluster: str, node: str, command: str, text: str, texts: PackedTexts | None = None
+    ) -> None:
+        """Keep the text of something that is not a plain command, e.g. a job's log. texts: as of `keep_asking`."""
         result = CommandResult(command, 0, text)
-        texts = Texts([result])
-        packed = self._packed(run_id, texts)
+        own = texts or Texts([result])
+        packed = self._packed(run_id, own)
         with self._database.writing() as db:
             _put_texts(db, run_id, packed)
-            _put(db, (run_id, column(cluster), column(node)), None, [(command, None, result)], texts)
+            _put(db, (run_id, column(cluster), column(node)), None, [(command, None, result)], own)
 
     def names(self, run_id: str, node: str | None = None) -> list[tuple[str, str, str]]:
         """(cluster, node name, command id) of everything that was answered in a run, in a fixed order."""
@@ -171,7 +185,7 @@ class Answers:
             ).fetchone()
             return None if row is None else self._result(db, run_id, node, row)
 
-    def _packed(self, run_id: str, texts: Texts) -> dict[bytes, bytes]:
+    def _packed(self, run_id: str, texts: Texts | PackedTexts) -> dict[bytes, bytes]:
         """Digest -> compressed text, of those the run has not yet. Compressing takes the time: nobody waits for it."""
         marks = list(texts.data)
         known: set[bytes] = set()
@@ -181,7 +195,7 @@ class Answers:
                 places = ", ".join("?" * len(some))
                 wanted = f"SELECT digest FROM texts WHERE run = ? AND digest IN ({places})"
                 known.update(mark for (mark,) in db.execute(wanted, (run_id, *some)))
-        return {mark: pack(data) for mark, data in texts.data.items() if mark not in known}
+        return {mark: texts.body(mark) for mark in marks if mark not in known}
 
     def _result(
         self, db: sqlite3.Connection, run_id: str, node: str, row: Sequence[Any], texts: bool = True
@@ -212,7 +226,7 @@ def _put(
     place: tuple[str, Any, Any],
     asking: int | None,
     rows: Iterable[tuple[str, bytes | None, CommandResult | None]],
-    texts: Texts,
+    texts: Texts | PackedTexts,
 ) -> None:
     """place: run, cluster and node; rows: command, what was asked, what came of it."""
     turns = dict(db.execute(_TURNS, place).fetchall())

@@ -30,7 +30,8 @@ from ndctl.workflow.executors import DaemonExecutor
 from ndctl.workflow.gathered import merged
 from ndctl.workflow.rack_work import RackWork
 from ndctl.workflow.recording import LiveSource
-from ndctl.workflow.remote_rack import RackOrder, RackReport, work_on_rack
+from ndctl.workflow.remote_rack import RackOrder, work_on_rack
+from ndctl.workflow.sent_rack import PackedRack, SentRack, packed, unpacked
 from ndctl.workflow.transport import SshTransport
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ _RACKS_IN_FLIGHT = 512
 _STOP_GRACE_S = 20.0  # of a worker to end its rack and send what it has
 _LOOK_AGAIN_S = 0.5
 _ADDRESS = re.compile(r"^([a-z]+://)?[^/\s]+:\d+/?$")
+GO_ON = "the same command with --resume goes on"
+LOOK = f"look at the scheduler's and the workers' logs; {GO_ON}"
 _TOLD = ("type", "status", "cluster", "rack", "node", "step", "message")  # of an event
 
 
@@ -175,9 +178,9 @@ class _SentWork:
                 self._begun = self._source.clock()
                 self._here.tests_begun = min(self._here.tests_begun, self._begun)
         future = self._workers.submit(_on_worker, self._order(rack, known), self._name)
-        report = self._report(rack, future)
-        if report is not None:
-            self._take(rack, report)
+        packed_rack = self._report(rack, future)
+        if packed_rack is not None:
+            self._take(rack, unpacked(packed_rack))
 
     def stop(self) -> None:
         """Workers notice within a second; what they have is waited for."""
@@ -207,7 +210,7 @@ class _SentWork:
             known=known,
         )
 
-    def _report(self, rack: Rack, future: Future[RackReport]) -> RackReport | None:
+    def _report(self, rack: Rack, future: Future[PackedRack]) -> PackedRack | None:
         """None when the rack is given up: after a stop no worker sent anything in time, or every try failed."""
         while True:
             try:
@@ -215,31 +218,28 @@ class _SentWork:
             except NotYet:
                 if self._stopped_at is not None and time.monotonic() > self._stopped_at + _STOP_GRACE_S:
                     future.cancel()
-                    self._nobody(rack, OutcomeKind.INTERRUPTED, "stopped from here; its worker sent nothing in time")
+                    self._nobody(rack, "stopped from here; its worker sent nothing in time", GO_ON)
                     return None
             except NdctlError:
                 raise
             except CancelledError:  # nobody here cancels what is still waited for
-                self._nobody(rack, OutcomeKind.CONNECTION_LOST, "the Dask scheduler was lost, and its workers with it")
+                self._nobody(rack, "the Dask scheduler was lost, and its workers with it", LOOK)
                 return None
             except Exception as error:  # whatever a worker's process died of, the rack has no answer
                 why = f"{type(error).__name__}: {error}".splitlines()[0][:300]
-                self._nobody(rack, OutcomeKind.CONNECTION_LOST, f"its worker failed {RETRIES + 1} times: {why}")
+                self._nobody(rack, f"its worker failed {RETRIES + 1} times: {why}", LOOK)
                 return None
 
-    def _nobody(self, rack: Rack, kind: OutcomeKind, why: str) -> None:
-        stopped = kind is OutcomeKind.INTERRUPTED  # only such a run can be gone on with
-        hint = "ndctl validate --resume goes on" if stopped else "look at the scheduler's and the workers' logs"
+    def _nobody(self, rack: Rack, why: str, hint: str) -> None:
+        """The rack did not end, and the record has no end of it: nobody on it is to blame, and --resume does it."""
         for node in rack.nodes:
-            answer = NodeAnswer(node, Outcome(kind, why, hint))
+            answer = NodeAnswer(node, Outcome(OutcomeKind.INTERRUPTED, why, hint))
             self._one.answers[node] = merged(self._one.answers.get(node), answer)
         self._on_event(Event("rack", "failed", cluster=self._one.cluster.name, rack=rack.name, message=why))
 
-    def _take(self, rack: Rack, report: RackReport) -> None:
-        for commands, answer in report.askings:
-            self._source.keep_asking(commands, answer)
-        for node, command, text in report.texts:
-            self._source.keep_text(node, command, text)
+    def _take(self, rack: Rack, sent: SentRack) -> None:
+        report = sent.report
+        self._source.keep_sent(sent)
         self._source.take_over(rack.name, report.noted)
         one = self._one
         one.answers.update(report.answers)
@@ -251,7 +251,7 @@ class _SentWork:
             self._source.rack_ended(rack.name)
 
 
-def _on_worker(order: RackOrder, name: str) -> RackReport:
+def _on_worker(order: RackOrder, name: str) -> PackedRack:
     """The task. Runs in a worker's process."""
     from distributed import Event as Flag
     from distributed import get_client, get_worker
@@ -264,7 +264,7 @@ def _on_worker(order: RackOrder, name: str) -> RackReport:
 
     limit = order.request.max_nodes_under_test
     bound = ClusterBound(limit, name) if limit is not None and order.request.level is not Level.QUICK else NodeBound()
-    return work_on_rack(order, tell, lambda: bool(flag.is_set()), bound)
+    return packed(work_on_rack(order, tell, lambda: bool(flag.is_set()), bound))
 
 
 class ClusterBound(NodeBound):

@@ -21,7 +21,7 @@ from ndctl import __version__
 from ndctl.inventory.loader import Loaded
 from ndctl.inventory.proven import told
 from ndctl.jobs.nccl_scripts import JOB_MARK
-from ndctl.model.answers import Command, NodeAnswer, Outcome, OutcomeKind
+from ndctl.model.answers import Command, CommandResult, NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.errors import NdctlError
 from ndctl.model.jsonable import jsonable
 from ndctl.model.places import Cluster, Node
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ndctl.model.events import EventSink
     from ndctl.workflow.gathered import Gathered
     from ndctl.workflow.rack_work import LiveWork
+    from ndctl.workflow.sent_rack import SentRack
     from ndctl.workflow.validate import Request
 
 HOST_KEYS = "host-keys"  # known_hosts lines of a node, kept beside its answers
@@ -214,10 +215,14 @@ class LiveSource:
         body = {"clock": reads, "client": client}
         self._recorder.store.keep_plan(self._recorder.run_id, f"{self._loaded.inventory.cluster}/{rack}", body)
 
-    def keep_asking(self, commands: Sequence[Command], answer: NodeAnswer) -> None:
-        """Keep what another process has asked for this run."""
-        recorder = self._recorder
-        recorder.store.answers.keep_asking(recorder.run_id, self._loaded.inventory.cluster, commands, answer)
+    def keep_sent(self, sent: SentRack) -> None:
+        """Keep what another process has asked for this run, and the texts beside it."""
+        of, run_id, cluster = self._recorder.store.answers, self._recorder.run_id, self._loaded.inventory.cluster
+        for commands, answer in sent.report.askings:
+            of.keep_asking(run_id, cluster, commands, answer, sent.unpacker.texts_of(answer.results.values()))
+        for node, command, text in sent.report.texts:
+            texts = sent.unpacker.texts_of([CommandResult(command, 0, text)])
+            of.keep_text(run_id, cluster, node, command, text, texts)
 
     def take_over(self, rack: str, ended: Mapping[str, Any]) -> None:
         """Note what was noted of a rack by whoever worked on it: the run before this one, or another process."""

@@ -98,7 +98,13 @@ def cut_off_since(began: str, request: Request, loaded: Loaded) -> bool:
 
 
 def _cut_off(store: Store, line: RunLine) -> bool:
-    return line.finished is None or store.load(line.id).interrupted
+    """It was killed, or stopped, or some of its racks came to no end: their workers were lost, say."""
+    return line.finished is None or store.load(line.id).interrupted or _without_end(store.plans(line.id))
+
+
+def _without_end(plans: Mapping[str, Mapping[str, Any]]) -> bool:
+    clusters = [(name, body) for name, body in plans.items() if name and "/" not in name]
+    return any(f"{name}/{rack['name']}" not in plans for name, body in clusters for rack in body.get("racks", ()))
 
 
 def _cannot(run_id: str, why: str) -> NdctlError:

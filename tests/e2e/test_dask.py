@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ndctl.workflow import dask_engine
 from ndctl.workflow.dask_engine import DaskEngine
 from ndctl.workflow.engines import Engine, LocalEngine
 from ndctl.workflow.replay import kit_from, run_again
+from ndctl.workflow.select import Selection
 from ndctl.workflow.validate import Request, validate_inventories
 from tests.e2e.lab import Lab
 
@@ -219,6 +221,38 @@ def test_a_lost_scheduler_is_said_and_no_rack_is_accepted(
     assert run.exit_code == 8 and {rack.verdict for rack in run.racks} == {Verdict.INCOMPLETE}
     assert any("scheduler was lost" in event.message for event in told if event.status == "failed")
     assert "Traceback" not in capfd.readouterr().err
+    causes = {f.cause for rack in run.racks for f in rack.findings if f.check == "host.reachable"}
+    assert any("--resume goes on" in cause for cause in causes)
+    lab.sync()
+    asked = replace(request, selection=Selection(nodes="@incomplete"), record=tmp_path / "dask.db", level=Level.QUICK)
+    again = validate_inventories(asked)
+    assert {node.name for rack in again.racks for node in rack.nodes} == {n.name for r in run.racks for n in r.nodes}
+
+
+def test_a_run_whose_scheduler_was_lost_is_gone_on_with(lab: Lab, cluster: Any, tmp_path: Path) -> None:
+    """Of its three racks one has come back when the others are lost."""
+    record = tmp_path / "dask.db"
+    lost: list[str] = []
+    take = dask_engine._SentWork._report
+
+    def lose_two(work: Any, rack: Any, future: Any) -> Any:
+        if rack.name == "rack01":
+            return take(work, rack, future)
+        future.cancel()
+        lost.append(rack.name)
+        return take(work, rack, future)
+
+    with pytest.MonkeyPatch.context() as patch, DaskEngine(cluster.scheduler_address) as engine:
+        patch.setattr(dask_engine._SentWork, "_report", lose_two)
+        run = ask(lab, engine, record, level=Level.QUICK)
+    assert sorted(lost) == ["rack02", "rack03"] and run.exit_code == 8 and not run.interrupted
+    told: list[Event] = []
+    with DaskEngine(cluster.scheduler_address) as engine:
+        rest = ask(lab, engine, record, told, level=Level.QUICK, resume=True)
+    assert rest.id == run.id and rest.exit_code == 0
+    assert [event.rack for event in told if event.message.startswith("had ended")] == ["rack01"]
+    with pytest.raises(NdctlError, match="is whole"):
+        ask(lab, LocalEngine(), record, level=Level.QUICK, resume=True)
 
 
 def test_the_program_takes_engine_and_scheduler_together(lab: Lab, cluster: Any, tmp_path: Path) -> None:
