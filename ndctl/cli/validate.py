@@ -96,10 +96,16 @@ def validate(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the newest run of these inventories that was cut off: finished nodes are not asked again, "
-            "unless they booted since.",
+            help="Go on with the newest run of these inventories, which was cut off: finished nodes are not asked "
+            "again, unless they booted since.",
         ),
     ] = False,
+    resume_run: Annotated[
+        str,
+        typer.Option(
+            "--resume-run", metavar="RUN", help="Go on with this run instead of the newest one.", show_default=False
+        ),
+    ] = "",
     engine: Annotated[
         EngineName,
         typer.Option("--engine", help="Where racks are worked on: this process, or the workers of a Dask cluster."),
@@ -165,6 +171,7 @@ def validate(
         max_nodes_under_test=max_nodes_under_test,
         budget_s=parse_budget(budget) if budget is not None else None,
         resume=resume,
+        resume_run=resume_run,
         relay=relay is not None,
     )
     if relay is not None and engine is EngineName.DASK:

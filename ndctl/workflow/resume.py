@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ndctl.workflow.validate import Request
 
 _LOOKED_AT = 50  # newest runs among which the one to go on with is looked for
+_WITHOUT = "run the same command without --resume"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +60,61 @@ class Resumed:
 
 
 def resumable(
-    store: Store, inventories: Sequence[Loaded], settings: Mapping[str, Any], alive: Callable[[int], bool] | None = None
+    store: Store,
+    inventories: Sequence[Loaded],
+    settings: Mapping[str, Any],
+    alive: Callable[[int], bool] | None = None,
+    named: str = "",
 ) -> Resumed:
-    """The newest run of these inventories that was cut off. Raises NdctlError: exit 2 when there is none, when it was
-    asked otherwise or of another inventory; 10 when it is still being made."""
+    """The newest run of these inventories, or the one that is named, when it was cut off.
+
+    Raises NdctlError: exit 2 when there is none, when it is whole, was asked otherwise or of another inventory; 10 when
+    it is still being made. The hint names another run that would do, where there is one.
+    """
     wanted = tuple(one.inventory.cluster for one in inventories)
-    found = next((line for line in store.runs(_LOOKED_AT) if line.clusters == wanted), None)
-    if found is None or not _cut_off(store, found):
-        raise NdctlError(
-            "resume.none",
-            f"no run of {', '.join(wanted)} was cut off" + (f"; the last one, {found.id}, is whole" if found else ""),
-            hint="run the same command without --resume",
-            exit_code=ExitCode.USAGE,
-        )
+    found = store.line(named) if named else next(iter(_runs(store, wanted)), None)
+    if found is None:
+        raise _none(f"there is no run of {', '.join(wanted)}", _WITHOUT)
+    if found.clusters != wanted:
+        raise _cannot(found.id, f"it is of {', '.join(found.clusters)}", _WITHOUT)
+    if not _cut_off(store, found):
+        which = f"run {found.id}" if named else f"the last run of {', '.join(wanted)}, {found.id}"
+        raise _none(f"{which} ({found.level} level) was not cut off, it is whole", _another(store, found, settings))
     plans = store.plans(found.id)
     if "" not in plans:
-        raise _cannot(found.id, "it was cut off before anything was kept")
+        raise _cannot(found.id, "it was cut off before anything was kept", _another(store, found, settings))
     _refuse_if_made_now(found, plans[""], alive or _is_alive)
-    differing = [key for key, value in settings.items() if plans[""].get(key) != value]
-    if differing:
+    if differing := _asked_otherwise(plans[""], settings):
         told = ", ".join(f"{key} was {plans[''].get(key)!r}" for key in differing)
-        raise _cannot(found.id, f"it was asked otherwise: {told}")
+        otherwise = f"asked in that way it can be; or {_WITHOUT}"
+        raise _cannot(found.id, f"it was asked otherwise: {told}", _another(store, found, settings, otherwise))
     for loaded in inventories:
         kept = plans.get(loaded.inventory.cluster, {}).get("inventory", {})
         if kept and kept.get("digest") != loaded.digest:
-            raise _cannot(found.id, f"{loaded.path} has changed since")
+            raise _cannot(found.id, f"{loaded.path} has changed since", _WITHOUT)
     return Resumed(found.id, found.started, plans)
+
+
+def _runs(store: Store, clusters: tuple[str, ...]) -> list[RunLine]:
+    """Newest first."""
+    return [line for line in store.runs(_LOOKED_AT) if line.clusters == clusters]
+
+
+def _another(store: Store, this: RunLine, settings: Mapping[str, Any], otherwise: str = "") -> str:
+    """How to go on with another run of these inventories that was cut off: one that was asked like this, else any."""
+    others = [line for line in _runs(store, this.clusters) if line.id != this.id and _cut_off(store, line)]
+    plans = {line.id: store.plans(line.id).get("", {}) for line in others}
+    alike = [line for line in others if plans[line.id] and not _asked_otherwise(plans[line.id], settings)]
+    if alike:
+        return f"an earlier run that was asked like this was cut off: --resume-run {alike[0].id}"
+    if others and not otherwise:
+        one = others[0]
+        return f"an earlier run was cut off: --level {one.level} --resume-run {one.id}; or {_WITHOUT}"
+    return otherwise or _WITHOUT
+
+
+def _asked_otherwise(plan: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    return [key for key, value in settings.items() if plan.get(key) != value]
 
 
 def cut_off_since(began: str, request: Request, loaded: Loaded) -> bool:
@@ -107,13 +137,13 @@ def _without_end(plans: Mapping[str, Mapping[str, Any]]) -> bool:
     return any(f"{name}/{rack['name']}" not in plans for name, body in clusters for rack in body.get("racks", ()))
 
 
-def _cannot(run_id: str, why: str) -> NdctlError:
-    return NdctlError(
-        "resume.refused",
-        f"run {run_id} cannot be gone on with: {why}",
-        hint="run the same command without --resume",
-        exit_code=ExitCode.USAGE,
-    )
+def _none(message: str, hint: str) -> NdctlError:
+    return NdctlError("resume.none", message, hint=hint, exit_code=ExitCode.USAGE)
+
+
+def _cannot(run_id: str, why: str, hint: str) -> NdctlError:
+    message = f"run {run_id} cannot be gone on with: {why}"
+    return NdctlError("resume.refused", message, hint=hint, exit_code=ExitCode.USAGE)
 
 
 def _refuse_if_made_now(line: RunLine, plan: Mapping[str, Any], alive: Callable[[int], bool]) -> None:

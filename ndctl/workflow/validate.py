@@ -46,7 +46,8 @@ class Request:
     selection:            racks and nodes
     max_nodes_under_test: how many nodes of the whole run may be under active test at one time; None: no limit
     budget_s:             seconds for each rack's active tests, which are then ordered by what they found before
-    resume:               go on with the newest run of these inventories that was cut off
+    resume:               go on with the newest run of these inventories, which was cut off
+    resume_run:           with the run of this id instead; "" for none
     relay:                collect through one node of each rack
     """
 
@@ -61,6 +62,7 @@ class Request:
     max_nodes_under_test: int | None = None
     budget_s: float | None = None
     resume: bool = False
+    resume_run: str = ""
     relay: bool = False
 
     @property
@@ -103,7 +105,9 @@ def validate_inventories(
                 on_event(Event("note", "done", cluster=cluster, message=message))
     store = Store(request.record)
     try:
-        resumed = resumable(store, inventories, request.settings) if request.resume else None
+        resumed = None
+        if request.resume or request.resume_run:
+            resumed = resumable(store, inventories, request.settings, named=request.resume_run)
         if resumed is not None:
             run_id, began = resumed.run_id, resumed.started
             on_event(Event("note", "started", message=f"going on with run {run_id}, begun {began}"))

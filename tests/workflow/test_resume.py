@@ -139,11 +139,11 @@ def test_a_resumed_run_is_one_run_and_can_be_made_again(request_: Request) -> No
 
 
 def test_nothing_to_go_on_with_is_said(request_: Request) -> None:
-    with pytest.raises(NdctlError, match="no run of near was cut off") as none:
+    with pytest.raises(NdctlError, match="there is no run of near") as none:
         validate(replace(request_, resume=True), Nodes())
     assert none.value.exit_code == 2
     whole = validate(request_, Nodes())
-    with pytest.raises(NdctlError, match=f"the last one, {whole.id}, is whole"):
+    with pytest.raises(NdctlError, match=f"{whole.id} .quick level. was not cut off, it is whole"):
         validate(replace(request_, resume=True), Nodes())
 
 
@@ -157,6 +157,50 @@ def test_asked_otherwise_or_of_another_inventory_is_another_run(request_: Reques
     with pytest.raises(NdctlError, match="has changed since") as changed:
         validate(replace(request_, resume=True), Nodes())
     assert changed.value.exit_code == 2
+
+
+def cut_off(request: Request, second: int) -> str:
+    """A run that dies in its second rack, begun at this second; its id."""
+    began = datetime(2026, 12, 2, 0, 0, second, tzinfo=UTC)
+    with pytest.raises(Killed):
+        nodes = Nodes(dies_after=PER_RACK + 1)
+        validate_inventories(request, now=lambda: began, open_transport=lambda *_: nodes)
+    with Store(request.record) as store:
+        return store.runs()[0].id
+
+
+def test_an_earlier_run_is_named_and_gone_on_with(request_: Request) -> None:
+    earlier = cut_off(request_, 1)
+    other = cut_off(replace(request_, groups=frozenset({Group.GPU})), 2)
+    with pytest.raises(NdctlError, match=f"run {other} cannot .* asked otherwise: groups was") as refused:
+        validate(replace(request_, resume=True), Nodes())
+    assert refused.value.hint == f"an earlier run that was asked like this was cut off: --resume-run {earlier}"
+    nodes = Nodes()
+    run = validate(replace(request_, resume_run=earlier), nodes)
+    assert run.id == earlier and not any(name.startswith("rack01") for name in nodes.asked)
+    with pytest.raises(NdctlError, match=f"run {earlier} .quick level. was not cut off") as whole:
+        validate(replace(request_, resume_run=earlier), Nodes())
+    assert f"--level quick --resume-run {other}" in whole.value.hint
+
+
+def test_the_newest_is_whole_and_the_one_before_was_cut_off(request_: Request) -> None:
+    earlier = cut_off(request_, 1)
+    newest = validate_inventories(
+        request_, now=lambda: datetime(2026, 12, 3, tzinfo=UTC), open_transport=lambda *_: Nodes()
+    )
+    with pytest.raises(NdctlError, match=f"the last run of near, {newest.id} .*it is whole") as whole:
+        validate(replace(request_, resume=True), Nodes())
+    assert f"--resume-run {earlier}" in whole.value.hint
+
+
+def test_a_named_run_is_of_these_inventories_and_there(request_: Request) -> None:
+    with Store(request_.record) as store:
+        other = store.begin_new("2026-12-02T00-00-00", "2026-12-02T00:00:00Z", "quick", ["far"])
+    with pytest.raises(NdctlError, match="cannot be gone on with: it is of far"):
+        validate(replace(request_, resume_run=other), Nodes())
+    with pytest.raises(NdctlError, match="no run 'nonsense'") as none:
+        validate(replace(request_, resume_run="nonsense"), Nodes())
+    assert none.value.exit_code == 2
 
 
 def test_a_run_that_is_being_made_is_left_to_its_maker(request_: Request) -> None:
