@@ -156,6 +156,8 @@ class ControlPlane:
             "ms": round(seconds * 1000, 1),
             "request_id": request_id,
         }
+        if asked := self.authorization.take_asked():
+            entry["actions"] = asked
         if isinstance(answer.body, dict) and isinstance(answer.body.get("error"), dict):
             entry["error"] = answer.body["error"].get("code", "")
         self._requests.write(json.dumps(entry) + "\n")

@@ -30,6 +30,7 @@ class Authorization:
         self._path = path
         self._book = book
         self._stamp: tuple[int, int] | None = None
+        self._asked: dict[str, None] = {}
         self._roles: tuple[Body, ...] = (_OWNER,)
 
     def permissions(self) -> list[Body]:
@@ -38,7 +39,13 @@ class Authorization:
         taken = [str(fault["action"]) for fault in self._book.of("permission-denied")]
         return [{**role, "notActions": [*role["notActions"], *taken]} for role in self._roles]
 
+    def take_asked(self) -> list[str]:
+        """The actions asked for since the last call, each once, in their order."""
+        asked, self._asked = list(self._asked), {}
+        return asked
+
     def allows(self, action: str) -> bool:
+        self._asked[action] = None
         return any(
             _any_fits(role["actions"], action) and not _any_fits(role["notActions"], action)
             for role in self.permissions()
