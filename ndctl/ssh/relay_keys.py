@@ -20,6 +20,16 @@ lock() {
 }
 renew() { t=$(mktemp "$k.XXXXXX") && { [ ! -e "$k" ] || cp -p "$k" "$t"; }; }
 """
+# Lines of runs that are over, which a client that was killed has left: the time they held is past, or they let in from
+# this very head, which has their key no more. What is not to the letter as we write it stays. Of two runs that begin on
+# a head at the same moment one may take out the other's line; that one goes on with the client's agent.
+_STALE = r"""
+  /^restrict,expiry-time="[0-9]+",from="[^"]*" ssh-ed25519 [A-Za-z0-9+\/=]+ ndctl-relay-[0-9a-z]+:$/ {
+    split($0, part, "\""); token = $0; sub(/^.*ndctl-relay-/, "", token); sub(/:$/, "", token)
+    if (part[2] "" < now "" || part[4] == head && !index(" " kept " ", " " token " ")) next
+  }
+  { print }
+"""
 ADMIT_S = 20
 _ADMITS = "ndctl-admits"
 ADMITTED = "admitted"
@@ -40,17 +50,35 @@ def key_directory(token: str) -> str:
     return f"/dev/shm/ndctl-key.{token}"
 
 
-def admit_text(token: str, minutes: int) -> str:
-    """Before a peer's script, in the same sh: admit the key `$public`. Says `<nonce> admitted` where that worked;
-    where it did not, the script runs all the same."""
+def key_text(token: str, minutes: int) -> str:
+    """On the head, with `$k` the key's directory: make the key where there is none; sets `$public` and `$kept`.
+
+    Keys that no peer admits any more are removed: a client that was killed between two askings leaves its own.
+    """
     return (
-        f'timeout -k 2 {ADMIT_S} sh -c {shlex.quote(_admit(token, minutes))} {admission(token)} "$public" '
+        '[ -d "$k" ] && touch "$k" || mkdir -m 700 "$k"\n'
+        f'[ -s "$k/key" ] || ssh-keygen -q -t ed25519 -N "" -C {mark(token)} -f "$k/key" </dev/null >/dev/null\n'
+        f'find /dev/shm -maxdepth 1 -type d -name "ndctl-key.*" -user "$(id -u)" -mmin +{minutes + 5} '
+        "-exec rm -rf {} \\;\n"
+        'public=; read -r public <"$k/key.pub"\n'
+        # Anybody may make a directory there, of any name.
+        "kept=; for o in /dev/shm/ndctl-key.*; do\n"
+        '  case ${o##*.} in *[!0-9a-f]*) ;; *) kept="$kept ${o##*.}" ;; esac\ndone\n'
+    )
+
+
+def admit_text(token: str, minutes: int) -> str:
+    """Before a peer's script, in the same sh: admit the key `$public`; `$kept` are the tokens of the head's keys. Says
+    `<nonce> admitted` where that worked; where it did not, the script runs all the same."""
+    return (
+        f'timeout -k 2 {ADMIT_S} sh -c {shlex.quote(_admit(token, minutes))} {admission(token)} "$public" "$kept" '
         f"</dev/null >/dev/null 2>&1 && printf '%s {ADMITTED}\\n' \"$1\"\n"
     )
 
 
 def _admit(token: str, minutes: int) -> str:
-    """`$1` is the public key. An older line of the same run is replaced."""
+    """`$1` is the public key, `$2` the tokens of the head's keys. An older line of the same run is replaced; lines of
+    runs that are over are taken out, where there is an awk."""
     return (
         'f=${SSH_CONNECTION%% *}; [ -n "$f" ] || exit 1; '
         f'umask 077; mkdir -p "$HOME/.ssh" || exit 1; {EDITING}lock; '
@@ -59,6 +87,10 @@ def _admit(token: str, minutes: int) -> str:
         f"env -u TZ date -d @$(($(date +%s) + {minutes * 60})) +%Y%m%d%H%M) || exit 1; renew || exit 1; "
         f'if grep -qF {mark(token)} "$t"; then grep -vF {mark(token)} "$k" > "$t"; '
         '[ $? -le 1 ] || { rm -f "$t"; exit 1; }; fi; '
+        'if grep -qF ndctl-relay- "$t" && command -v awk >/dev/null; then '
+        'awk -v now="$(env -u TZ date +%Y%m%d%H%M)" -v head="$f" -v kept="$2" '
+        f'{shlex.quote(_STALE)} "$t" > "$t.new" && '
+        'cat "$t.new" > "$t" || { rm -f "$t" "$t.new"; exit 1; }; rm -f "$t.new"; fi; '
         # A file whose last line has no newline must not swallow ours.
         '{ [ ! -s "$t" ] || [ -z "$(tail -c 1 "$t")" ] || echo >> "$t"; } && '
         'printf \'restrict,expiry-time="%s",from="%s" %s\\n\' "$e" "$f" "$1" >> "$t" && mv "$t" "$k" || '

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from ndctl.model.answers import Command
-from ndctl.ssh.relay_keys import admission, admit_text, key_directory, mark
+from ndctl.ssh.relay_keys import admission, admit_text, key_directory, key_text
 from ndctl.ssh.script import script_text
 
 PYTHON = "python3"
@@ -269,11 +269,10 @@ def _who_logs_in(order: Order, nonce: str, kinds: int) -> str:
     return (
         f"{agent}{key}marked=' {admission(order.token)}'\n"
         f"{_file('admit', (admit_text(order.token, order.key_minutes),), nonce)}"
-        '[ -d "$k" ] || mkdir -m 700 "$k"\n'
-        f'[ -s "$k/key" ] || ssh-keygen -q -t ed25519 -N "" -C {mark(order.token)} -f "$k/key" </dev/null >/dev/null\n'
-        'public=; read -r public <"$k/key.pub"\n'
+        f"{key_text(order.token, order.key_minutes)}"
         f"for s in {every}; do\n"
-        '  { [ -z "$public" ] || { printf "public=\'%s\'\\n" "$public"; cat "$d/admit"; }; cat "$d/s$s"; } >"$d/p$s"\n'
+        '  { [ -z "$public" ] || { printf "public=\'%s\' kept=\'%s\'\\n" "$public" "$kept"; cat "$d/admit"; }\n'
+        '    cat "$d/s$s"; } >"$d/p$s"\n'
         "done\n"
     )
 

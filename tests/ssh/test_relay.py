@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -506,11 +508,31 @@ class TestStopping:
             client.wait(10)
         wait_until(lambda: relay_folders() <= before)
         wait_until(lambda: not has_argument("ndctl-admits-"))
-        for at in range(1, NODES):  # the lines are still there; without the key, and after an hour, they let nobody in
-            path = rack.homes[at] / ".ssh" / "authorized_keys"
-            lines = path.read_text().splitlines()
-            assert all("expiry-time=" in line for line in lines if "ndctl-relay-" in line)
-            path.write_text("".join(f"{line}\n" for line in lines if "ndctl-relay-" not in line))
+        # The lines are still there; without the key, and after an hour, they let nobody in.
+        left = [rack.keys(at) for at in range(1, NODES)]
+        assert any(left) and all("expiry-time=" in line for lines in left for line in lines.splitlines())
+        # The next run takes them out, and its own at its end.
+        with RelayEngine(rack.settings()) as engine:
+            list(engine.collect({node: [ECHO] for node in rack.nodes}))
+            now = [rack.keys(at) for at in range(1, NODES)]
+            assert [len(lines.splitlines()) for lines in now] == [1] * (NODES - 1) and not set(now) & set(left)
+        assert not any(rack.keys(at) for at in range(NODES))
+
+    def test_a_key_that_a_client_left_on_the_head_goes_when_no_peer_admits_it_any_more(self, rack: OwnNodes) -> None:
+        """Killed between two askings, when no script runs on the head that would notice."""
+        old, young = (Path(f"/dev/shm/ndctl-key.{at * 24}") for at in "ab")
+        try:
+            for one in (old, young):
+                one.mkdir(mode=0o700)
+                (one / "key").write_text("private")
+            long_ago = time.time() - 66 * 60
+            os.utime(old, (long_ago, long_ago))
+            with RelayEngine(rack.settings()) as engine:
+                list(engine.collect({node: [ECHO] for node in rack.nodes}))
+            assert not old.exists() and young.exists()
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+            shutil.rmtree(young, ignore_errors=True)
 
 
 _CLIENT = """

@@ -231,6 +231,41 @@ class TestKeys:
         assert real.read_text() == "ssh-rsa BBBB no newline\n"
         assert sorted(path.name for path in (tmp_path / ".ssh").iterdir()) == ["authorized_keys"]
 
+    def test_lines_of_runs_that_are_over_are_taken_out(self, shell: list[str], tmp_path: Path) -> None:
+        def line(token: str, until: str = "209901010000", head: str = "10.0.0.4", more: str = "restrict") -> str:
+            return f'{more},expiry-time="{until}",from="{head}" ssh-ed25519 AA+/= ndctl-relay-{token}:\n'
+
+        over = line("a1", until="202612020000", head="10.0.0.9") + line("a2") + line("b")
+        stays = [
+            line("c3"),  # the head has its key
+            line("d4", head="10.0.0.9"),  # another head may have it
+            "# ndctl-relay-e5: is what a run's line is marked with\n",
+            line("f6", until="202001010000", more='command="x",restrict'),  # not as we write it
+            line("f7").replace("ndctl-relay", "someone ndctl-relay"),
+            "ssh-rsa BBBB someone@else\n",
+        ]
+        keys = tmp_path / ".ssh" / "authorized_keys"
+        keys.parent.mkdir()
+        keys.write_text(stays[0] + over + "".join(stays[1:]))
+        public = "ssh-ed25519 AAAA ndctl-relay-bb:"
+        done = self.edit(shell, relay_keys._admit("bb", 5), tmp_path, public, " bb c3")
+        assert done.returncode == 0, done.stderr
+        *before, mine = keys.read_text().splitlines(keepends=True)
+        assert before == stays and mine.endswith(f" {public}\n")
+        assert [path.name for path in keys.parent.iterdir()] == ["authorized_keys"]
+
+    def test_a_full_disk_while_lines_are_taken_out_leaves_the_file_as_it_was(
+        self, shell: list[str], tmp_path: Path
+    ) -> None:
+        keys = tmp_path / ".ssh" / "authorized_keys"
+        keys.parent.mkdir()
+        was = 'restrict,expiry-time="202001010000",from="10.0.0.4" ssh-ed25519 AA ndctl-relay-aa:\nssh-rsa BBBB me\n'
+        keys.write_text(was)
+        script = 'awk() { command awk "$@"; return 1; }; ' + relay_keys._admit("bb", 5)
+        assert self.edit(shell, script, tmp_path, "ssh-ed25519 AAAA ndctl-relay-bb:", "").returncode == 1
+        assert keys.read_text() == was
+        assert [path.name for path in keys.parent.iterdir()] == ["authorized_keys"]
+
     def test_nothing_is_admitted_without_knowing_the_head(self, shell: list[str], tmp_path: Path) -> None:
         done = subprocess.run(
             [*shell, "-c", relay_keys._admit("tok", 5), "ndctl", "ssh-ed25519 AAAA x"], timeout=30,
