@@ -82,8 +82,10 @@ def execute(
     (unreachable, not there, no end in time), 2 usage or no node left, 130 interrupted; of several the first of 130, 7,
     8. The nodes' own exit codes are in -o json.
     """
+    from ndctl.cli.folded_failures import folded
     from ndctl.cli.output import say
     from ndctl.inventory.loader import load
+    from ndctl.model.events import Event
     from ndctl.report.plain import one_line
     from ndctl.workflow.execute import Order, learn_keys, refuse_no_command
     from ndctl.workflow.node_groups import recorded_runs
@@ -103,8 +105,9 @@ def execute(
         raise nothing_selected(selection, selected.notes)
     for line in (*selected.notes, selected.line):
         say(f"{selected.cluster.name}  {line}")
-    for node, problem in sorted(learn_keys(loaded, selected.cluster).items()):
-        say(one_line(f"{node}  host key not learned: {problem}"))
+    problems = sorted(learn_keys(loaded, selected.cluster).items())
+    for told in folded(Event("note", "failed", node=node, message=problem) for node, problem in problems):
+        say(one_line(f"{told.node}  host key not learned: {told.message}"))
     done = _run(loaded, selected, Order(text, timeout, fanout, root, own_names=fold))
     _print(done, output, fold, diff)
     raise typer.Exit(int(done.exit_code))

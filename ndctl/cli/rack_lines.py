@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from ndctl.cli.folded_failures import FoldedFailures
 from ndctl.cli.output import note, verbosity
 from ndctl.cli.progress import is_live, minutes
 
@@ -27,15 +28,26 @@ def rack_lines(
     """A sink for the events of a validation; the display ends with the block."""
     out = stream or sys.stderr
     if not is_live(out):
-        yield plain
+        with _folded(plain) as sink:
+            yield sink
         return
     from rich.console import Console
     from rich.live import Live
 
     console = Console(file=out, highlight=False)
     lines = _RackLines(console, clock)
-    with Live(console=console, get_renderable=lines.render, refresh_per_second=4, transient=True):
-        yield lines
+    live = Live(console=console, get_renderable=lines.render, refresh_per_second=4, transient=True)
+    with live, _folded(lines) as sink:
+        yield sink
+
+
+@contextmanager
+def _folded(tell: EventSink) -> Iterator[EventSink]:
+    sink = FoldedFailures(tell)
+    try:
+        yield sink
+    finally:
+        sink.flush()
 
 
 class _RackLines:

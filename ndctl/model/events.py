@@ -14,7 +14,7 @@ class Event:
     """Something happened to a cluster, rack or node.
 
     type:   "plan" | "deploy" | "rack" | "collect" | "job" | "judge" | "destroy" | "note"; "rack": where its work is
-    data:   "aside": true where `aside` holds
+    data:   "aside": true where `aside` holds; "address" of a node that failed
     status: "started" | "running" | "done" | "failed" | "waiting"
     """
 

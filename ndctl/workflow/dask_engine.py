@@ -134,7 +134,8 @@ class DaskEngine:
         told = {key: str(message[1].get(key, "")) for key in _TOLD}  # Dask adds who logged it
         sink = self._sinks.get(told["cluster"])
         if sink is not None:
-            sink(Event(**told))
+            address = str(message[1].get("address", ""))
+            sink(Event(**told, data={"address": address} if address else {}))
 
 
 class _SentWork:
@@ -260,7 +261,8 @@ def _on_worker(order: RackOrder, name: str) -> PackedRack:
     flag = Flag(f"{name}-stop", client=get_client(timeout=CONNECT_S))
 
     def tell(event: Event) -> None:
-        worker.log_event(name, {key: getattr(event, key) for key in _TOLD})
+        told = {key: getattr(event, key) for key in _TOLD}
+        worker.log_event(name, told | {"address": event.data.get("address", "")})
 
     limit = order.request.max_nodes_under_test
     bound = ClusterBound(limit, name) if limit is not None and order.request.level is not Level.QUICK else NodeBound()

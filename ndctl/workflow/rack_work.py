@@ -226,6 +226,7 @@ class RackWork:
                     rack=answer.node.rack,
                     node=answer.node.name,
                     message=f"{answer.outcome.kind.value}: {answer.outcome.detail}",
+                    data={"address": answer.node.address},
                 )
             )
 
