@@ -19,7 +19,8 @@ from ndctl.model.places import Node
 from ndctl.ssh.deadlines import RUN_DEADLINE, DeadlineKeeper
 from ndctl.ssh.engine import Engine
 from ndctl.ssh.relay_cleanup import remove_keys
-from ndctl.ssh.relay_pass import Ended, Pass, Terms
+from ndctl.ssh.relay_order import Terms
+from ndctl.ssh.relay_pass import Ended, Pass
 from ndctl.ssh.relay_peer import Peer
 from ndctl.ssh.relay_rack import FEWEST, KEY_MINUTES, Candidate, Rack, RunKey, candidates
 from ndctl.ssh.routes import Routes

@@ -17,21 +17,18 @@ from ndctl.model.places import Node
 from ndctl.ssh import connection
 from ndctl.ssh.connection import Fault, Session, Target
 from ndctl.ssh.deadlines import Watch
-from ndctl.ssh.known_hosts import host_name
 from ndctl.ssh.relay_agent import LoginAgent
 from ndctl.ssh.relay_frames import Frame, FrameKind, FrameReader
-from ndctl.ssh.relay_keys import ADMIT_S
 from ndctl.ssh.relay_links import HeadSocket, Inflow, serve_agent
+from ndctl.ssh.relay_loop import NO_SSH
+from ndctl.ssh.relay_order import Terms, login_s, order_of, outer_s
 from ndctl.ssh.relay_peer import HEAD, STOPPED, Peer, outcome_of_peer, stopped
 from ndctl.ssh.relay_script import (
     NO_AGENT,
     NO_KEY,
-    NO_SSH,
     SLOW_S,
     TICK_S,
     TICKS_A_BEAT,
-    Order,
-    PeerLine,
     relay_line,
     relay_text,
 )
@@ -45,18 +42,6 @@ _REFUSALS = {
     "no-timeout": "it has no usable 'timeout' (GNU coreutils)",
     "no-directory": "no temporary directory could be made on it",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How a pass is done. token, admit, last: see `relay_script.Order`."""
-
-    grace_s: float
-    node_deadline_s: float
-    token: str = ""
-    admit: bool = False
-    last: bool = False
-    key_minutes: int = 0
 
 
 @dataclass(slots=True)
@@ -170,50 +155,9 @@ class Pass:
             session.accepted, {blob: frozenset(users) for blob, users in allowed.items()}, 2 * len(self._peers)
         )
 
-    def _order(self) -> Order:
-        terms = self._terms
-        lines = []
-        for peer in self._peers:
-            here = peer.number == HEAD
-            lines.append(
-                PeerLine(
-                    peer.number,
-                    "-" if here else peer.target.host,
-                    peer.target.port,
-                    peer.target.user,
-                    peer.reader.nonce,
-                    peer.commands,
-                    self._outer_s(peer),
-                )
-            )
-        known = tuple(
-            key.line(host_name(peer.target.host, peer.target.port)) for peer in self._peers[1:] for key in peer.keys
-        )
-        return Order(
-            tuple(lines), known, self._target.connect_s, terms.token, terms.admit, terms.last, terms.key_minutes
-        )
-
-    def _login_s(self, peer: Peer) -> float:
-        """From the start of ssh to the script's first word."""
-        if peer.number == HEAD:
-            return SCRIPT_OVERHEAD_S
-        target = peer.target
-        return (
-            target.connect_s
-            + target.auth_s
-            + target.channel_s
-            + SCRIPT_OVERHEAD_S
-            + (ADMIT_S + 5 if self._terms.admit else 0)
-        )
-
-    def _outer_s(self, peer: Peer) -> float:
-        grace = self._terms.grace_s
-        whole = self._login_s(peer) + sum(time_of(command) + 1 for command in peer.commands) + 2 * grace
-        return min(self._terms.node_deadline_s + grace, whole) + 10
-
     def _converse(self, session: Session, agent: LoginAgent | None, frames: FrameReader, watch: Watch) -> None:
         target, clock = self._target, self._clock
-        text = relay_text(self._order(), frames.nonce)
+        text = relay_text(order_of(self._peers, self._terms), frames.nonce)
         watch.set("session", clock() + target.channel_s)
         try:
             channel = session.open_session(timeout=target.channel_s + 1)
@@ -228,7 +172,7 @@ class Pass:
             channel.request_forward_agent(lambda unused: None)
         channel.exec_command(relay_line(frames.nonce, text))
         watch.set("script", clock() + SCRIPT_OVERHEAD_S + self._terms.grace_s + target.channel_s)
-        self._last = clock() + max(map(self._outer_s, self._peers)) + SLOW_S * len(self._peers) + 60
+        self._last = clock() + max(outer_s(peer, self._terms) for peer in self._peers) + SLOW_S * len(self._peers) + 60
         for peer in self._peers:
             peer.watch.on_expiry(partial(self._say, f"kill {peer.number}"))
         channel.sendall(text)
@@ -279,7 +223,7 @@ class Pass:
     def _started(self, peer: Peer) -> None:
         peer.began = self._clock()
         peer.last = peer.began + self._terms.node_deadline_s
-        peer.watch.set("login", min(peer.last, peer.began + self._login_s(peer) + self._terms.grace_s))
+        peer.watch.set("login", min(peer.last, peer.began + login_s(peer, self._terms) + self._terms.grace_s))
 
     def _read(self, peer: Peer, data: bytes) -> None:
         before = peer.reader.current

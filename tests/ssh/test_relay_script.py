@@ -14,7 +14,7 @@ import pytest
 
 from ndctl.jobs import nccl_scripts
 from ndctl.model.answers import Command
-from ndctl.ssh import relay_keys, relay_script
+from ndctl.ssh import relay_keys, relay_loop, relay_script
 from ndctl.ssh.relay_frames import Frame, FrameKind, FrameReader
 from ndctl.ssh.relay_script import Order, PeerLine, relay_line, relay_text
 from ndctl.ssh.script import new_nonce
@@ -51,7 +51,7 @@ class Head:
         environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
         if agent is not None:
             environment["SSH_AUTH_SOCK"] = str(agent)
-        boot = relay_script._BOOT
+        boot = relay_loop.BOOT
         assert boot in relay_line(self.nonce, text).replace("'\"'\"'", "'")
         self.process = subprocess.Popen(
             [*shell, "-c", boot, "ndctl-relay", self.nonce, str(len(text))],
@@ -186,7 +186,7 @@ def test_what_a_head_cannot_do_it_says(
 def test_without_ssh_nothing_is_begun(agent: Path, tmp_path: Path) -> None:
     """A PATH without ssh; the script adds the system's own places, so the name is what is missing."""
     text = relay_text(Order((), (), 5), "N")
-    boot = relay_script._BOOT.replace("command -v ssh", "command -v ssh-that-is-missing")
+    boot = relay_loop.BOOT.replace("command -v ssh", "command -v ssh-that-is-missing")
     done = subprocess.run(["sh", "-c", boot, "x", "N", str(len(text))], input=text, capture_output=True, timeout=30)
     assert done.stdout == b"N begin\nN cannot no-ssh\n"
 
