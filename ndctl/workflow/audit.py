@@ -21,6 +21,7 @@ from ndctl.azure.faults import fault_from_exception
 from ndctl.azure.group_tags import LONGEST_VALUE, merge_tags
 from ndctl.model.errors import NdctlError
 from ndctl.workflow.locks import this_holder
+from ndctl.workflow.state_dir import keeping
 
 AUDIT_SCHEMA = "ndctl.audit/1"
 _FILE = "audit.jsonl"
@@ -51,13 +52,15 @@ def new_run(verb: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) 
 
 
 class AuditLine:
-    """`ended` is called once. problem: why the group could not be tagged, "" otherwise."""
+    """`ended` is called once. problem: why the group could not be tagged, unwritten: why the line of the end is not in
+    the state folder; "" otherwise. By then the change is made, and its answer is worth more than its line."""
 
     def __init__(
         self, folder: Path, clients: AzureClients, *, verb: str, run: str, cluster: str, now: Callable[[], datetime]
     ) -> None:
         self.run = run
         self.problem = ""
+        self.unwritten = ""
         self._folder, self._clients, self._now = folder, clients, now
         who = clients.who()
         self._who = {"holder": this_holder(), "identity": who}
@@ -66,12 +69,14 @@ class AuditLine:
         self.told = False
 
     def begun(self) -> None:
-        self._write({"event": "begun"})
+        """Raises NdctlError (exit 2) where no line can be kept: a change that leaves no trace is not begun."""
+        with keeping(self._folder / _FILE):
+            self._write({"event": "begun"})
 
     def ended(self, result: str, exit_code: int, *, digest: str = "", **more: Any) -> None:
         """result: a few words, "63 racks as planned, 1 partial"; digest: of what was to be done."""
         self.told = True
-        self._write({"event": "ended", "result": result, "exit_code": int(exit_code), "digest": digest, **more})
+        self._write_end({"result": result, "exit_code": int(exit_code), "digest": digest, **more})
         who = self._who["identity"] or self._who["holder"]
         at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = f"{at} {self._verb} by {who}: {result}, exit {int(exit_code)}"
@@ -82,6 +87,17 @@ class AuditLine:
             self.problem = fault_from_exception(error).summary
         except NdctlError as error:
             self.problem = error.message
+
+    def cut_short(self, result: str, exit_code: int) -> None:
+        """It ended by an error or Ctrl-C, without an answer of its own."""
+        if not self.told:
+            self._write_end({"result": result, "exit_code": exit_code, "digest": ""})
+
+    def _write_end(self, entry: Mapping[str, Any]) -> None:
+        try:
+            self._write({"event": "ended", **entry})
+        except OSError as error:
+            self.unwritten = error.strerror or str(error)
 
     def _write(self, entry: Mapping[str, Any]) -> None:
         """One line, in one write, at the end of the file: lines of two processes never mix."""
@@ -110,10 +126,8 @@ def audited(
     try:
         yield line
     except KeyboardInterrupt:
-        if not line.told:
-            line._write({"event": "ended", "result": "interrupted", "exit_code": 130, "digest": ""})
+        line.cut_short("interrupted", 130)
         raise
     except NdctlError as error:
-        if not line.told:
-            line._write({"event": "ended", "result": error.code, "exit_code": int(error.exit_code), "digest": ""})
+        line.cut_short(error.code, int(error.exit_code))
         raise

@@ -8,12 +8,13 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.workflow.lock_holder import holder_name
+from ndctl.workflow.state_dir import keeping
 
 
 def _now() -> datetime:
@@ -24,15 +25,17 @@ def _now() -> datetime:
 def cluster_lock(folder: Path, cluster: str, doing: str, now: Callable[[], datetime] = _now) -> Iterator[None]:
     """Hold the cluster's lock while `doing` ("deploy", "destroy").
 
-    Raises NdctlError (exit 10) that names the holder when another process has it.
+    Raises NdctlError (exit 10) that names the holder when another process has it, exit 2 when no file can be kept.
     """
     path = folder / "lock"
-    with path.open("a+", encoding="utf-8") as file:
+    with ExitStack() as open_files:
+        with keeping(path):
+            file = open_files.enter_context(path.open("a+b", buffering=0))
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise _held(cluster, file.read()) from None
+            raise _held(cluster, file.read().decode(errors="replace")) from None
         holder = {
             "doing": doing,
             "user": _user(),
@@ -40,9 +43,9 @@ def cluster_lock(folder: Path, cluster: str, doing: str, now: Callable[[], datet
             "pid": os.getpid(),
             "since": now().isoformat(timespec="seconds"),
         }
-        file.truncate(0)
-        file.write(json.dumps(holder))
-        file.flush()
+        with keeping(path):
+            file.truncate(0)
+            file.write(json.dumps(holder).encode())
         try:
             yield
         finally:

@@ -4,23 +4,52 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ndctl.inventory.schema import Inventory
 from ndctl.inventory.state_place import cluster_place, state_root
+from ndctl.model.errors import ExitCode, NdctlError
 
-__all__ = ["cluster_dir", "state_root", "write_private"]
+__all__ = ["cluster_dir", "keeping", "state_root", "write_private"]
+
+
+@contextmanager
+def keeping(path: Path) -> Iterator[None]:
+    """What cannot be written below the state directory is the user's to mend: full, read-only, no folder.
+
+    Raises NdctlError (exit 2) that names `path` in place of OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise NdctlError(
+            "state.unusable",
+            f"cannot keep {path}: {error.strerror or error}",
+            hint=f"make room or give access there, or name another folder: NDCTL_STATE_DIR (now {state_root()})",
+            exit_code=ExitCode.USAGE,
+        ) from error
 
 
 def cluster_dir(inventory: Inventory, inventory_path: Path) -> Path:
-    """The cluster's folder (`inventory.state_place`), created with mode 0700."""
+    """The cluster's folder (`inventory.state_place`), created with mode 0700. Raises NdctlError (exit 2)."""
     folder = cluster_place(inventory, inventory_path)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with keeping(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file in one step; readable by its owner only. A reader sees the old text or the new, never half."""
+    """Replace a file in one step; readable by its owner only. A reader sees the old text or the new, never half.
+
+    Raises NdctlError (exit 2) where it cannot be written.
+    """
+    with keeping(path):
+        _replace(path, text)
+
+
+def _replace(path: Path, text: str) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:  # mkstemp gives mode 0600

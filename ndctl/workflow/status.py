@@ -12,12 +12,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ndctl.inventory.state_place import cluster_place
 from ndctl.model.errors import ExitCode, NdctlError, worst_exit
 from ndctl.model.places import rack_name
 from ndctl.report.fold import natural
 from ndctl.workflow.locks import lock_of
 from ndctl.workflow.side_by_side import side_by_side
-from ndctl.workflow.state_dir import cluster_dir
 
 if TYPE_CHECKING:
     from ndctl.azure.blocks import Block
@@ -162,7 +162,7 @@ def _cluster(loaded: Loaded, last: dict[str, LastVerdict], now: datetime) -> Clu
         inventory.resource_group or "",
         on_azure=inventory.static is None,
     )
-    local = lock_of(cluster_dir(inventory, loaded.path))
+    local = lock_of(cluster_place(inventory, loaded.path))
     known = replace(known, locks=(f"here: {local}",) if local else ())
     if inventory.static is not None:
         from ndctl.inventory.static import static_cluster

@@ -54,8 +54,11 @@ def writing(loaded: Loaded, verb: str, *, break_lock: str = "", say: Callable[[s
                 yield Writing(clients, lock, line)
             if lock.problem:
                 say(f"resource group not marked as locked, other machines were not kept out: {lock.problem}")
+            if line.unwritten:
+                say(f"the end of this change is not in {folder / 'audit.jsonl'}: {line.unwritten}")
             if line.problem:
-                say(f"audit line kept in {folder} only, the resource group was not tagged: {line.problem}")
+                kept = "" if line.unwritten else f"audit line kept in {folder} only, "
+                say(f"{kept}the resource group was not tagged: {line.problem}")
         finally:
             clients.close()
 

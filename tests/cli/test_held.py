@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from ndctl.azure.clients import connect
 from ndctl.azure.group_tags import merge_tags, read_tags
@@ -84,3 +87,21 @@ def test_what_never_ends_ends_at_its_deadline_and_is_mentioned_the_next_time(
     assert "; racks with changes wait for theirs first" in again.err  # and one without changes does not wait
     region.faults.clear()
     assert ndctl("deploy", inventory, "--yes").code == 0
+
+
+def test_a_state_directory_that_cannot_be_used_refuses_before_anything_is_sent(
+    region: Region, ndctl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventory = region.inventory()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NDCTL_STATE_DIR", str(tmp_path / "file"))
+    record = tmp_path / "runs.sqlite"
+    for verb in ("deploy", "destroy", "nodes", "diagnose", "first-contact", "bootstrap"):
+        options = {"diagnose": ["rack01-n01"], "bootstrap": ["--yes", "--record", record]}.get(verb, [])
+        said = ndctl(verb, inventory, *options)
+        assert (said.code, "internal error" in said.err) == (2, False), f"{verb}: {said.err}"
+        assert "cannot keep " in said.err and "NDCTL_STATE_DIR" in said.err
+    monkeypatch.setenv("NDCTL_STATE_DIR", str(tmp_path / "none"))
+    seen = ndctl("status", inventory)
+    assert seen.code == 0 and "nothing deployed" in seen.out
+    assert not (tmp_path / "none").exists()  # what changes nothing makes no folder either

@@ -98,3 +98,23 @@ def test_a_line_that_was_cut_by_a_kill_hides_no_other(tmp_path: Path, clients: A
 def test_runs_have_names_of_their_own() -> None:
     one, other = (new_run("deploy", lambda: NOON) for _ in range(2))
     assert one != other and one.startswith("deploy-2026-12-02T03-20-12-")
+
+
+def test_a_change_without_a_line_is_not_begun_and_one_that_was_made_keeps_its_answer(
+    tmp_path: Path, clients: AzureClients
+) -> None:
+    file = tmp_path / "audit.jsonl"
+    file.mkdir()
+    with (
+        pytest.raises(NdctlError, match=r"cannot keep .*audit.jsonl") as caught,
+        audited(tmp_path, clients, verb="deploy", cluster="swc-a"),
+    ):
+        raise AssertionError("begun")
+    assert caught.value.exit_code is ExitCode.USAGE
+    file.rmdir()
+    with audited(tmp_path, clients, verb="deploy", cluster="swc-a") as line:
+        file.unlink()
+        file.mkdir()  # as a disk that got full meanwhile: no line can be written
+        line.ended("1 rack as planned", ExitCode.OK)
+    assert line.unwritten == "Is a directory" and line.problem == ""
+    assert "1 rack as planned" in (read_tags(clients) or {})[audit_tag("swc-a")]

@@ -56,3 +56,13 @@ def test_an_unreadable_lock_still_refuses(tmp_path: Path) -> None:
         (tmp_path / "lock").write_text("{half")
         with pytest.raises(NdctlError, match="another ndctl"), cluster_lock(tmp_path, "c", "deploy"):
             pass
+
+
+def test_a_lock_file_that_cannot_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    with (
+        pytest.raises(NdctlError, match=r"cannot keep .*/lock: Is a directory") as caught,
+        cluster_lock(tmp_path, "c", "deploy"),
+    ):
+        pass
+    assert caught.value.exit_code is ExitCode.USAGE

@@ -1,11 +1,14 @@
 """Where state is kept."""
 
+import errno
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from ndctl.inventory.schema import Inventory
+from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.workflow.state_dir import cluster_dir, state_root, write_private
 
 AZURE = {
@@ -43,3 +46,25 @@ def test_private_files_are_replaced_whole(tmp_path: Path) -> None:
     assert path.read_text() == "new\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [one.name for one in tmp_path.iterdir()] == ["known_hosts"]
+
+
+def test_a_state_directory_that_cannot_be_is_told_and_not_an_internal_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NDCTL_STATE_DIR", str(tmp_path / "file"))
+    with pytest.raises(NdctlError, match=r"cannot keep .*/swc-a-.*: Not a directory") as caught:
+        cluster_dir(Inventory.model_validate(AZURE), Path("a.yaml"))
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert str(tmp_path / "file") in caught.value.hint
+
+
+def test_a_full_disk_is_told_and_leaves_the_old_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "nodes.json").write_text("old")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(NdctlError, match=r"cannot keep .*nodes.json: No space left on device"):
+        write_private(tmp_path / "nodes.json", "new")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("nodes.json", "old")]
