@@ -90,10 +90,11 @@ def _keep_plain(arguments: list[str]) -> None:
 
 def show_error(error: NdctlError) -> None:
     """The error on stderr: place, message, source line with a caret, hint."""
+    from ndctl.cli.output import tell
     from ndctl.cli.show_error import render_error
 
     for one in error.errors if isinstance(error, ManyErrors) else [error]:
-        sys.stderr.write(render_error(one))
+        tell(sys.stderr, render_error(one))
 
 
 @cache
@@ -144,5 +145,7 @@ def _unexpected(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-    sys.stderr.write(f"internal error: {type(error).__name__}: {error}\nhint: run again with -v and report it\n")
+    from ndctl.cli.output import tell
+
+    tell(sys.stderr, f"internal error: {type(error).__name__}: {error}\nhint: run again with -v and report it\n")
     return int(ExitCode.INTERNAL)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
+
+from ndctl.model.errors import ExitCode, NdctlError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,13 +23,21 @@ def verbosity() -> int:
 
 
 def emit(text: str) -> None:
-    """The answer, as it is."""
-    _write(sys.stdout, text if text.endswith("\n") else text + "\n")
+    """The answer, as it is. Raises NdctlError (exit 1) when standard output takes nothing."""
+    try:
+        _write(sys.stdout, text if text.endswith("\n") else text + "\n")
+    except OSError as error:
+        raise NdctlError(
+            "output.unwritable",
+            f"the answer could not be written to standard output: {error.strerror or error}",
+            hint="what was done is done all the same",
+            exit_code=ExitCode.INTERNAL,
+        ) from error
 
 
 def say(text: str) -> None:
     """A line of the story."""
-    _write(sys.stderr, text.rstrip("\n") + "\n")
+    tell(sys.stderr, text.rstrip("\n") + "\n")
 
 
 def note(event: Event) -> None:
@@ -95,11 +107,21 @@ def _emit_some(text: str) -> None:
         emit(text)
 
 
-def _write(stream: TextIO, text: str) -> None:
+def tell(stream: TextIO | None, text: str) -> None:
+    """Text of the story, as it is: where it can't be told (closed, a full disk), what it is about goes on."""
+    if stream is not None:  # None: closed before the program began (`2>&-`)
+        with suppress(OSError):
+            _write(stream, text)
+
+
+def _write(stream: TextIO | None, text: str) -> None:
     """What the stream's encoding can't hold is written as an escape: an answer must not end in a UnicodeError.
 
-    A reader that has gone away (`| head`) changes neither what is done nor the exit status.
+    A reader that has gone away (`| head`) changes neither what is done nor the exit status. Raises OSError when the
+    stream takes nothing, once: what is left in it, and what comes later, goes nowhere.
     """
+    if stream is None:
+        raise OSError(errno.EBADF, "it is closed")
     encoding = stream.encoding or "utf-8"
     try:
         text.encode(encoding)
@@ -108,7 +130,9 @@ def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()  # so that it is noticed here, and not at the end of the program
-    except BrokenPipeError:
+    except OSError as error:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+        if not isinstance(error, BrokenPipeError):
+            raise

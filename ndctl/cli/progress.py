@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from ndctl.cli.output import tell
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
@@ -58,8 +60,7 @@ class _PlainLines:
             if self._said.get(subject) == words:
                 return
             self._said[subject] = words
-            self._out.write(f"{minutes(self._clock() - self._start):>7}  {subject}  {words}\n")
-            self._out.flush()
+            tell(self._out, f"{minutes(self._clock() - self._start):>7}  {subject}  {words}\n")
 
 
 class _LiveTable:

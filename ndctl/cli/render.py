@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ndctl.cli.output import emit, say
 from ndctl.model.errors import ExitCode, NdctlError
 
 if TYPE_CHECKING:
@@ -59,21 +59,20 @@ def render(
         raise typer.Exit(_show_diff(inventory, output, diff, detailed_exitcode))
     rendered = render_cluster(load(inventory))
     if output == "-":
-        sys.stdout.write(_document(rendered))
+        emit(_document(rendered))
     else:
         folder = Path(output) if output else Path("out") / rendered.cluster
         files = rendered.files()
         _refuse_other_cluster(folder, rendered.cluster)
         _write(folder, files)
         for name, text in files.items():
-            sys.stdout.write(f"{hashlib.sha256(text.encode()).hexdigest()}  {folder / name}\n")
+            emit(f"{hashlib.sha256(text.encode()).hexdigest()}  {folder / name}")
         _tell_leftovers(folder, files)
     for note in rendered.notes:
-        sys.stderr.write(f"note: {', '.join(rendered.missing_parameters)} has no value: {note}\n")
+        say(f"note: {', '.join(rendered.missing_parameters)} has no value: {note}")
 
 
 def _show_diff(inventory: Path, output: str | None, revision: str, detailed_exitcode: bool) -> int:
-    from ndctl.cli.output import emit
     from ndctl.cli.render_diff_text import diff_lines
     from ndctl.inventory.loader import load
     from ndctl.render import render as render_cluster
@@ -177,6 +176,4 @@ def _tell_leftovers(folder: Path, files: Mapping[str, str]) -> None:
     """Racks of an earlier, larger render stay on disk: they may still be deployed, so they are named, not deleted."""
     stale = sorted(one.name for one in folder.iterdir() if _RACK_FILE.match(one.name) and one.name not in files)
     if stale:
-        sys.stderr.write(
-            f"warning: {folder} also holds files of an earlier render, not written now: {', '.join(stale)}\n"
-        )
+        say(f"warning: {folder} also holds files of an earlier render, not written now: {', '.join(stale)}")

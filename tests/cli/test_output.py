@@ -9,10 +9,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ndctl.cli.output import emit, note, say, show_judgement, show_run
+from ndctl.cli.progress import progress
 from ndctl.model.events import Event
 from ndctl.model.findings import Judgement
 from ndctl.model.status import Status, Verdict
@@ -162,3 +164,29 @@ def test_verbs_are_added_once_however_often_the_program_is_called(capsys: pytest
     assert len(main.app.registered_commands) + len(main.app.registered_groups) == len(
         {one.name for one in main.app.registered_commands} | {one.name for one in main.app.registered_groups}
     )
+
+
+def ndctl_into(arguments: list[str], **streams: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "ndctl", *arguments], text=True, check=False, timeout=60, **streams)
+
+
+def test_an_answer_that_can_not_be_written_is_told_and_no_internal_error() -> None:
+    with open("/dev/full", "w") as full:
+        said = ndctl_into(["schema", "run"], stdout=full, stderr=subprocess.PIPE)
+    assert said.returncode == 1
+    assert "the answer could not be written to standard output: No space left on device" in said.stderr
+    assert "internal error" not in said.stderr
+
+
+def test_a_closed_standard_output_is_told() -> None:
+    said = ndctl_into(["schema", "run"], stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
+    assert said.returncode == 1 and "standard output: it is closed" in said.stderr
+
+
+def test_a_story_that_can_not_be_told_changes_no_exit_status(tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        wrong = ndctl_into(["inventory", "lint", str(tmp_path / "none.yaml")], stdout=subprocess.PIPE, stderr=full)
+    assert wrong.returncode == 2
+    with open("/dev/full", "w") as full, progress(full, lambda: 0.0) as sink:
+        sink(Event("deploy", "started", cluster="swc-a", rack="rack01", message="create"))
+        sink(Event("deploy", "done", cluster="swc-a", rack="rack01", message="deployed"))  # goes on
