@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ndctl.model.bootstrapped import Bootstrapped, Stage, StageEnd
 from ndctl.model.errors import ExitCode, ManyErrors, NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.status import Level
 from ndctl.workflow.acceptance import write_acceptance
+from ndctl.workflow.bootstrap_deploy import DeployStages, Interruptible
 from ndctl.workflow.bootstrap_state import ChainState
 from ndctl.workflow.deploy import RACK_DEADLINE_S
 from ndctl.workflow.locks import cluster_lock
@@ -29,15 +29,11 @@ from ndctl.workflow.state_dir import cluster_dir
 from ndctl.workflow.waiting_for_nodes import wait_for_nodes
 
 if TYPE_CHECKING:
-    from ndctl.azure.faults import AzureFault
     from ndctl.inventory.loader import Loaded
     from ndctl.model.findings import Run
-    from ndctl.workflow.plan import Plan
-    from ndctl.workflow.writing import Writing
 
 # Of a deployment that ended so, racks stand that can be validated.
 _SOME_RACKS = (Stage.DEPLOY, ExitCode.DEPLOY_PARTIAL)
-Interruptible = Callable[[Callable[[], None], str], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +45,6 @@ class Ask:
     nodes_within_s: float = 1200.0
     fanout: int = 64
     record: Path | None = None
-
-
-def _error(fault: AzureFault | None) -> dict[str, Any]:
-    if fault is None:
-        return {}
-    return {"code": fault.innermost_code, "class": fault.fault_class.value, "retryable": fault.retryable}
 
 
 class Chain:
@@ -75,18 +65,15 @@ class Chain:
         self._loaded = loaded
         self._ask = ask
         self._pass_on = on_event
-        self._say = say
-        self._interruptible = interruptible
         self._now = now
         self._clock = clock
         self._sleep = sleep
         self._cluster = loaded.inventory.cluster
         self._folder = cluster_dir(loaded.inventory, loaded.path)
         self._kept = ChainState(self._folder, loaded.digest, now())
-        self._holding = ExitStack()
-        self._held: Writing | None = None
-        self._rendered: Any = None
-        self._plan: Plan | None = None
+        self._azure = DeployStages(
+            loaded, self._again, ask.rack_deadline_s, on_event=self._on_event, say=say, interruptible=interruptible
+        )
         self._validated: Run | None = None
         self.id = self._kept.id
 
@@ -96,7 +83,7 @@ class Chain:
         folder.mkdir(mode=0o700, exist_ok=True)
         try:
             # A lock of its own: plan and deploy take the cluster's, a validation takes none.
-            with cluster_lock(folder, self._cluster, "bootstrap"), self._holding:
+            with cluster_lock(folder, self._cluster, "bootstrap"), self._azure.holding:
                 return self._run()
         except NdctlError as error:
             if error.code != "lock.held":
@@ -117,7 +104,7 @@ class Chain:
             interrupted = end.exit_code == ExitCode.INTERRUPTED
             over = end.status == "failed" and (stage, end.exit_code) != _SOME_RACKS and stage is not Stage.VALIDATE
             if interrupted or over or stage is Stage.DEPLOY:
-                self._let_go(end)
+                self._azure.let_go(end)
             ends.append(end)
             self._tell(end)
             if end.status == "done":
@@ -156,13 +143,6 @@ class Chain:
         """Whoever reads the streams of several clusters as one must find in each line whose it is."""
         self._pass_on(event if event.cluster else replace(event, cluster=self._cluster))
 
-    def _let_go(self, end: StageEnd) -> None:
-        """Of the cluster, with a word in its audit lines of how that came about, where nobody has said one."""
-        held, self._held = self._held, None
-        if held is not None and not held.line.told:
-            held.line.ended(end.error.get("code") or end.message or end.status, end.exit_code)
-        self._holding.close()
-
     @property
     def _again(self) -> str:
         return f"ndctl bootstrap {shlex.quote(str(self._loaded.path))} --yes   (goes on where this stopped)"
@@ -170,9 +150,9 @@ class Chain:
     def _stage(self, stage: Stage, before: list[StageEnd]) -> StageEnd:
         self._on_event(Event("bootstrap", "started", step=stage.value))
         work = {
-            Stage.PREFLIGHT: self._preflight,
-            Stage.PLAN: self._make_plan,
-            Stage.DEPLOY: self._deploy,
+            Stage.PREFLIGHT: self._azure.preflight,
+            Stage.PLAN: self._azure.make_plan,
+            Stage.DEPLOY: self._azure.deploy,
             Stage.WAIT: self._wait,
             Stage.VALIDATE: self._validate,
         }
@@ -190,75 +170,6 @@ class Chain:
             "retryable": error.exit_code is ExitCode.LOCKED_OR_STALE,
         }
         return StageEnd(stage, "failed", message, int(error.exit_code), errors[0].hint or self._again, told)
-
-    def _preflight(self) -> StageEnd:
-        from ndctl.workflow.preflight import preflight
-
-        found = preflight(self._loaded, on_event=self._on_event)
-        counts = found.as_dict()["counts"]
-        message = ", ".join(f"{count} {standing}" for standing, count in counts.items())
-        if found.refused:
-            first = found.refused[0]
-            told = {"code": first.id, "class": "preflight", "retryable": False}
-            message = f"{first.title}: {' '.join(first.message.split())}"
-            return StageEnd(Stage.PREFLIGHT, "failed", message, int(found.exit_code), first.next_step, told, counts)
-        return StageEnd(Stage.PREFLIGHT, "done", message, facts=counts)
-
-    def _make_plan(self) -> StageEnd:
-        """The cluster is held from here to the end of the deployment: what is planned is what is done."""
-        from ndctl.workflow.plan import make_plan
-        from ndctl.workflow.prepare import render_to_deploy
-        from ndctl.workflow.unfinished import tell_unfinished
-        from ndctl.workflow.writing import writing
-
-        self._rendered = render_to_deploy(self._loaded)
-        held = self._held = self._holding.enter_context(writing(self._loaded, "bootstrap", say=self._say))
-        tell_unfinished(held.clients, self._cluster, self._say)
-        plan = self._plan = make_plan(self._loaded, self._rendered, held.clients, self._on_event)
-        acts = Counter(step.act.value for step in plan.racks)
-        message = "racks: " + " · ".join(f"{count} {act}" for act, count in acts.items())
-        facts = {"digest": plan.digest, "racks": dict(acts)}
-        if not plan.exit_code:
-            return StageEnd(Stage.PLAN, "done", message, facts=facts)
-        held.line.ended("refused by the plan", plan.exit_code, digest=plan.digest)
-        fault = next((step.fault for step in (plan.foundation, *plan.racks) if step.fault), None)
-        said, step = (fault.summary, fault.next_step) if fault else (message, "")
-        return StageEnd(Stage.PLAN, "failed", said, int(plan.exit_code), step, _error(fault), facts)
-
-    def _deploy(self) -> StageEnd:
-        from ndctl.workflow.deploy import deploy
-
-        held, plan = self._held, self._plan
-        if held is None or plan is None:
-            raise AssertionError("deployed is what was planned")
-        by_ctrl_c: list[bool] = []
-
-        def stop() -> None:
-            by_ctrl_c.append(True)
-            held.lock.stop.set()
-
-        with self._interruptible(stop, f"Azure goes on with what was sent; go on with: {self._again}"):
-            result = deploy(
-                self._loaded,
-                self._rendered,
-                plan,
-                held.clients,
-                on_event=self._on_event,
-                stop=held.lock.stop,
-                rack_deadline_s=self._ask.rack_deadline_s,
-                on_group=held.lock.acquire,
-            )
-        # A lock that was lost sets the same stop, and is no Ctrl-C.
-        result = replace(result, interrupted=result.interrupted or bool(by_ctrl_c))
-        held.line.ended(result.summary, result.exit_code, digest=plan.digest, racks=result.fates)
-        calls = held.clients.tally.calls()
-        self._say(calls.line())
-        facts = {"run": held.run, "digest": plan.digest, "racks": result.fates, "calls": calls.as_dict()}
-        if not result.exit_code:
-            return StageEnd(Stage.DEPLOY, "done", result.summary, facts=facts)
-        fault = next((one.fault for one in (result.foundation, *result.racks) if one.fault), None)
-        message = f"{result.summary}: {fault.summary}" if fault else result.summary
-        return StageEnd(Stage.DEPLOY, "failed", message, int(result.exit_code), self._again, _error(fault), facts)
 
     def _wait(self) -> StageEnd:
         asked, answered, why = wait_for_nodes(
