@@ -14,7 +14,7 @@ def ask(question: str, wanted: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise NdctlError(
             "consent.nobody",
             "this needs consent, and there is no terminal to ask on",

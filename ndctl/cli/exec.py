@@ -126,7 +126,7 @@ def _run(loaded: Loaded, selected: Selected, order: Order) -> Execution:
     def stoppable(stop: Callable[[], None]) -> AbstractContextManager[None]:
         return interrupts.first(stop, "no further node is begun, those at work have 5 s")
 
-    with progress() if sys.stderr.isatty() else nullcontext(ignore_events) as sink:
+    with progress() if sys.stderr is not None and sys.stderr.isatty() else nullcontext(ignore_events) as sink:
 
         def tell(event: Event) -> None:
             (note if event.aside else sink)(event)

@@ -69,7 +69,7 @@ def show_judgement(judgement: Judgement) -> None:
 
 def show_raw(text: str) -> None:
     """A node's own text: byte for byte into a pipe or file, with control characters made harmless on a terminal."""
-    if sys.stdout.isatty():
+    if _is_terminal(sys.stdout):
         from ndctl.report.plain import shown
 
         text = shown(text)
@@ -85,7 +85,7 @@ def _show(lines: Iterable[Line]) -> None:
     """Colour and folding are for a terminal; a pipe or file gets one plain line for each line of the answer."""
     from ndctl.report.lines import as_plain, as_text
 
-    on_terminal = sys.stdout.isatty()
+    on_terminal = _is_terminal(sys.stdout)
     if not on_terminal and not os.environ.get("FORCE_COLOR"):
         _emit_some(as_plain(lines))
         return
@@ -99,6 +99,10 @@ def _show(lines: Iterable[Line]) -> None:
     with console.capture() as capture:
         console.print(as_text(lines, width), end="", soft_wrap=True)
     _emit_some(capture.get())
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()  # None: closed before the program began (`>&-`)
 
 
 def _emit_some(text: str) -> None:

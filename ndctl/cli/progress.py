@@ -36,9 +36,9 @@ def progress(stream: TextIO | None = None, clock: Callable[[], float] = time.mon
         yield table
 
 
-def is_live(out: TextIO) -> bool:
+def is_live(out: TextIO | None) -> bool:
     """Whether lines that change can be shown there."""
-    return out.isatty() and os.environ.get("TERM") != "dumb"
+    return out is not None and out.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _subject(event: Event) -> str:
@@ -48,7 +48,7 @@ def _subject(event: Event) -> str:
 class _PlainLines:
     """One line when what is said of a rack changes; the same words twice are said once."""
 
-    def __init__(self, out: TextIO, clock: Callable[[], float]) -> None:
+    def __init__(self, out: TextIO | None, clock: Callable[[], float]) -> None:
         self._out, self._clock, self._start = out, clock, clock()
         self._said: dict[str, str] = {}
         self._lock = threading.Lock()

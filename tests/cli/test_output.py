@@ -190,3 +190,10 @@ def test_a_story_that_can_not_be_told_changes_no_exit_status(tmp_path: Path) -> 
     with open("/dev/full", "w") as full, progress(full, lambda: 0.0) as sink:
         sink(Event("deploy", "started", cluster="swc-a", rack="rack01", message="create"))
         sink(Event("deploy", "done", cluster="swc-a", rack="rack01", message="deployed"))  # goes on
+
+
+def test_a_closed_standard_error_hides_the_story_only(tmp_path: Path) -> None:
+    environ = {**os.environ, "NDCTL_STATE_DIR": str(tmp_path)}
+    said = ndctl_into(["runs"], stdout=subprocess.PIPE, env=environ, preexec_fn=lambda: os.close(2))
+    assert said.returncode == 2 and said.stdout == ""
+    assert ndctl_into(["schema"], stdout=subprocess.PIPE, preexec_fn=lambda: os.close(2)).returncode == 0
