@@ -65,6 +65,8 @@ class AzureFault:
     @property
     def summary(self) -> str:
         """`AllocationFailed (capacity, may be tried again)`"""
+        if self.fault_class is FaultClass.UNKNOWN and not self.retryable:  # then nobody knows whether it would help
+            return f"{self.innermost_code or self.code or 'error'} (unknown to ndctl)"
         again = "may be tried again" if self.retryable else "trying again will not help"
         return f"{self.innermost_code or self.code or 'error'} ({self.fault_class.value}, {again})"
 

@@ -91,3 +91,8 @@ def test_a_told_failure_keeps_its_fault() -> None:
 def test_anything_else_of_azure_core_is_unknown_but_said() -> None:
     fault = fault_from_exception(AzureError("strange"))
     assert fault.fault_class is FaultClass.UNKNOWN and fault.innermost_message == "strange"
+
+
+def test_of_an_error_nobody_knows_it_is_not_said_whether_trying_again_helps() -> None:
+    assert fault_from_body({"code": "Weird", "message": "x"}).summary == "Weird (unknown to ndctl)"
+    assert fault_from_body({"code": "QuotaExceeded", "message": "x"}).summary.endswith("trying again will not help)")

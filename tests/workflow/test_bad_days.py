@@ -232,3 +232,18 @@ def test_a_rack_that_somebody_deleted_comes_back(region: Region, loaded: Loaded,
     assert running(region, clients.resource_group) == {names.scale_set(loaded.inventory.cluster, 2): 18}
     assert fates(run(loaded, clients)) == [Fate.DEPLOYED, Fate.UNCHANGED]
     assert running(region, clients.resource_group)[lost] == 18
+
+
+def test_a_group_that_is_deleted_in_mid_run_is_told_as_gone(
+    region: Region, loaded: Loaded, clients: AzureClients
+) -> None:
+    region.faults.add("lro-never-ends", rack=2)
+
+    def delete() -> None:
+        clients.resources.resource_groups.begin_delete(clients.resource_group).result()
+
+    result = run(loaded, clients, on_event=once_in_mid_run(delete))
+    gone = result.racks[1]
+    assert gone.fate is Fate.FAILED and gone.fault is not None
+    assert gone.fault.innermost_code in ("DeploymentNotFound", "ResourceGroupNotFound")
+    assert "ndctl deploy" in gone.fault.next_step and result.exit_code is not ExitCode.OK

@@ -201,7 +201,8 @@ class Deployments:
             raise Again
         record = self._region.store.get("deployments", operation["key"])
         if record is None:
-            raise ArmError(409, "DeploymentDeleted", "The deployment was deleted while it ran.")
+            name = operation["key"].rpartition("/")[2]
+            raise ArmError(404, "DeploymentNotFound", f"Deployment '{name}' could not be found.")
         record["properties"]["provisioningState"] = "Running"
         steps = {step["rid"].lower(): step for step in record["steps"]}
         for step in record["steps"]:
