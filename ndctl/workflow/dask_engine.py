@@ -12,7 +12,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
@@ -26,6 +26,7 @@ from ndctl.model.events import Event, EventSink
 from ndctl.model.places import Node, Rack
 from ndctl.model.status import Level
 from ndctl.workflow.bounds import NodeBound
+from ndctl.workflow.cluster_bound import ClusterBound
 from ndctl.workflow.executors import DaemonExecutor
 from ndctl.workflow.gathered import merged
 from ndctl.workflow.rack_work import RackWork
@@ -267,42 +268,3 @@ def _on_worker(order: RackOrder, name: str) -> PackedRack:
     limit = order.request.max_nodes_under_test
     bound = ClusterBound(limit, name) if limit is not None and order.request.level is not Level.QUICK else NodeBound()
     return packed(work_on_rack(order, tell, lambda: bool(flag.is_set()), bound))
-
-
-class ClusterBound(NodeBound):
-    """The bound on nodes under test over all workers: kept by the scheduler, which frees what a lost worker held."""
-
-    def __init__(self, limit: int, name: str) -> None:
-        from distributed import Lock, Semaphore
-
-        super().__init__(limit)
-        self._leases = Semaphore(max_leases=limit, name=f"{name}-bound")
-        self._turn = Lock(f"{name}-turn")  # one rack takes at a time, or two would wait for each other's half
-
-    def take(self, nodes: int, stopped: Callable[[], bool], waits: Callable[[], None] = lambda: None) -> int:
-        if self.limit is None or nodes <= 0:
-            return max(0, nodes)
-        wanted, taken, told = min(nodes, self.limit), 0, False
-        while not self._turn.acquire(timeout=_LOOK_AGAIN_S):
-            if stopped():
-                return 0
-            if not told:
-                told = True
-                waits()
-        try:
-            while taken < wanted:
-                if stopped():
-                    self.give_back(taken)
-                    return 0
-                if self._leases.acquire(timeout=_LOOK_AGAIN_S):
-                    taken += 1
-                elif not told:
-                    told = True
-                    waits()
-            return taken
-        finally:
-            self._turn.release()
-
-    def give_back(self, nodes: int) -> None:
-        for _ in range(nodes):
-            self._leases.release()
