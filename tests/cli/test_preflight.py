@@ -52,7 +52,7 @@ def test_a_missing_permission_is_worse_than_a_missing_quota(region: Region, ndct
     done = ndctl("preflight", region.inventory())
     assert done.code == 3
     assert "REFUSED   permissions of deploy" in done.out and "REFUSED   quota of the family" in done.out
-    assert "1 of 42 actions is missing: Microsoft.Resources/deployments/write" in done.out
+    assert "1 of 40 actions is missing: Microsoft.Resources/deployments/write" in done.out
     assert set(VERB.findall(done.out)) <= set(VERBS)
 
 
