@@ -65,13 +65,15 @@ def report_node(
         emit("\n".join(lines(report)))
     else:
         emit(dumps(report.body))
-        if report.already:
-            say(f"host {report.host} was reported as this before: {report.already}; --send would not send it again")
         chosen = [f"--finding {finding}"] if finding else []
         chosen += [f"--category {category}"] if category else []
         chosen += [f"--record {shlex.quote(str(record))}"] if record else []
         again = ["ndctl report-node", shlex.quote(str(inventory)), node, *chosen, "--send"]
-        say(f"not sent. To send this: {' '.join(again)}")
+        if report.already:
+            say(f"not sent, and --send would not either: host {report.host} was reported as this before")
+            say(f"what came of report {report.already}: {' '.join(again)} --wait")
+        else:
+            say(f"not sent. To send this: {' '.join(again)}")
     raise typer.Exit(int(code))
 
 

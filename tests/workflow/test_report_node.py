@@ -16,6 +16,7 @@ from ndctl.azure.clients import AzureClients, connect
 from ndctl.azure.repair import act
 from ndctl.checks.health_categories import PREFIX, categories, category_of, is_category
 from ndctl.checks.pages import pages
+from ndctl.cli.main import run
 from ndctl.cli.report_node import as_dict
 from ndctl.inventory.loader import Loaded
 from ndctl.model.errors import ExitCode, NdctlError
@@ -178,3 +179,20 @@ def test_every_category_in_the_sources_is_one_that_azure_takes() -> None:
                 if kind and kind not in known:
                     wrong.append((source.name, kind))
     assert wrong == []
+
+
+def test_a_second_look_does_not_ask_to_send_it_again(
+    loaded: Loaded, clients: AzureClients, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def printed() -> str:
+        with pytest.raises(SystemExit) as ended:
+            run(["report-node", str(loaded.path), NODE])
+        assert ended.value.code == 0
+        return capsys.readouterr().err
+
+    assert "not sent. To send this: ndctl report-node" in printed()
+    clients.resources.providers.register("Microsoft.Impact")
+    sent = send(loaded, make_report(loaded, NODE, clients), clients)
+    told = printed()
+    assert "To send this" not in told
+    assert f"what came of report {sent.name}: ndctl report-node {loaded.path} {NODE} --send --wait" in told
