@@ -149,7 +149,7 @@ def _end_lines(ends: list[RackEnd], inventory: str) -> list[str]:
         if fate == "partial":
             again += f", or ndctl validate {inventory} --rack {int(first.name[4:])} on the {first.deployed_vms}"
         lines.append(f"{pad}next: {again}")
-    elif fate == "partial":
+    elif fate in ("partial", "failed"):
         lines[0] += " Azure reports no error"
         lines.append(f"{pad}next: ndctl deploy {inventory} again")
     if first.detail:

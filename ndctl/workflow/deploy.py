@@ -13,7 +13,7 @@ from azure.core.exceptions import AzureError
 from ndctl.azure.clients import AzureClients
 from ndctl.azure.deployments import DeploymentEnd, Operation
 from ndctl.azure.deployments import deploy as deploy_one
-from ndctl.azure.faults import fault_from_exception
+from ndctl.azure.faults import AzureFault, fault_from_exception
 from ndctl.azure.resources import ensure_group
 from ndctl.azure.scale_sets import Instance, list_instances
 from ndctl.azure.whatif import ArmDeployment, from_template
@@ -143,15 +143,16 @@ class _Work:
 
     def _judge(self, step: Step, scale_set: str, end: DeploymentEnd) -> RackEnd:
         """Azure may say Succeeded with fewer VMs than asked, and Failed with most of them running: count."""
-        instances = self._instances(scale_set)
+        instances, gone = self._instances(scale_set)
         there = sum(1 for one in instances if one.deployed)
         failed = [one for one in instances if one.provisioning == "failed"]
         # The instances know the cause best: the deployment may only say that allocation was incomplete.
-        fault = next((one.fault for one in failed if one.fault and one.fault.innermost_code), None) or end.fault
+        fault = next((one.fault for one in failed if one.fault and one.fault.innermost_code), None) or end.fault or gone
         if end.succeeded and there >= step.expected_vms:
             fate = Fate.DEPLOYED
         else:
             fate = Fate.PARTIAL if there else Fate.FAILED
+        none = end.succeeded and not there  # somebody deleted it meanwhile, say
         return RackEnd(
             step.rack,
             fate,
@@ -160,6 +161,7 @@ class _Work:
             end.seconds,
             fault if fate is not Fate.DEPLOYED else None,
             tuple(one.instance_id for one in failed),
+            "Azure calls its deployment succeeded, but no VM of it is there" if none else "",
         )
 
     def _send(
@@ -169,16 +171,18 @@ class _Work:
             self.clients, deployment, deadline_s=deadline_s, stop=self.stop, on_progress=progress, clock=self.clock
         )
 
-    def _instances(self, scale_set: str) -> tuple[Instance, ...]:
+    def _instances(self, scale_set: str) -> tuple[tuple[Instance, ...], AzureFault | None]:
+        """A rack's VMs; what Azure says where it knows no such scale set."""
         if not scale_set:
-            return ()
+            return (), None
         try:
-            return list_instances(self.clients, scale_set)
+            return list_instances(self.clients, scale_set), None
         except AzureError as error:
             # Not there at all is zero VMs; anything else would make a count of zero a lie.
-            if fault_from_exception(error).status == 404:
-                return ()
-            raise
+            fault = fault_from_exception(error)
+            if fault.status != 404:
+                raise
+            return (), fault
 
     def _count(self, scale_set: str) -> int | None:
         try:

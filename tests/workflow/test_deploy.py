@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ndctl.azure.clients import AzureClients, connect
+from ndctl.azure.deployments import DeploymentEnd
+from ndctl.azure.deployments import deploy as deploy_one
 from ndctl.inventory.loader import Loaded
 from ndctl.model.errors import ExitCode
 from ndctl.model.events import Event
+from ndctl.render import names
+from ndctl.workflow import deploy as deploy_module
 from ndctl.workflow.deploy import deploy
 from ndctl.workflow.deploy_result import DeployResult, Fate
 from ndctl.workflow.plan import Act, make_plan
@@ -55,6 +59,24 @@ def test_deadline_leaves_azure_at_work_and_says_so(region: Region, loaded: Loade
     assert rack.fate is Fate.STILL_RUNNING and rack.deployed_vms is None
     assert "Azure goes on with it" in rack.detail
     assert result.exit_code is ExitCode.DEPLOY_FAILED
+
+
+def test_a_rack_that_is_deleted_before_it_is_counted_is_told_with_azures_word(
+    loaded: Loaded, clients: AzureClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = names.scale_set(loaded.inventory.cluster, 1)
+
+    def deployed_then_deleted(*given: Any, **options: Any) -> DeploymentEnd:
+        end = deploy_one(*given, **options)
+        if given[1].name.endswith("rack01"):
+            assert end.succeeded
+            clients.compute.virtual_machine_scale_sets.begin_delete(clients.resource_group, lost).wait(60)
+        return end
+
+    monkeypatch.setattr(deploy_module, "deploy_one", deployed_then_deleted)
+    (rack,) = run(loaded, clients).racks
+    assert rack.fate is Fate.FAILED and rack.deployed_vms == 0 and "succeeded" in rack.detail
+    assert rack.fault is not None and rack.fault.status == 404 and lost in rack.fault.innermost_message
 
 
 def test_interrupted_then_going_on_waits_for_what_still_runs(
