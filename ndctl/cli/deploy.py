@@ -104,6 +104,11 @@ def result_lines(result: DeployResult) -> list[str]:
     for _, group in groupby(result.racks, key=_shape):
         lines += _end_lines(list(group), result.inventory)
     lines.append(result.summary)
+    if result.racks and all(one.fate.value == "failed" and one.deployed_vms == 0 for one in result.racks):
+        lines.append(
+            "no rack has a VM; what was deployed for them (network, gateway, jump VM, as the inventory asks) stays and "
+            f"may be charged: ndctl destroy {result.inventory} takes it away"
+        )
     if result.lost_lock_to:
         lines.append(
             f"stopped: the cluster's lock was taken by {result.lost_lock_to}; Azure goes on with what was sent"

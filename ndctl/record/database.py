@@ -38,9 +38,9 @@ class Database:
             if writable:
                 _make_private(path)
             _refuse_odd(path)
-        except FileNotFoundError as error:
-            raise nothing_recorded(path) from error
         except OSError as error:
+            if isinstance(error, FileNotFoundError) and not writable:
+                raise nothing_recorded(path) from error
             raise self._unusable(error.strerror or str(error)) from error
         try:
             self._db = _connect_to_write(path, patience_s) if writable else _connect_to_read(path, patience_s)

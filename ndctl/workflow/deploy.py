@@ -137,7 +137,7 @@ class _Work:
             except AzureError as error:
                 fault = end.fault or fault_from_exception(error)
                 detail = "its VMs could not be counted"
-                result = RackEnd(step.rack, Fate.FAILED, step.expected_vms, 0, end.seconds, fault, detail=detail)
+                result = RackEnd(step.rack, Fate.FAILED, step.expected_vms, None, end.seconds, fault, detail=detail)
         self._tell_end(result)
         return result
 
@@ -195,7 +195,8 @@ class _Work:
             self._tell(end.name, "waiting", "still running in Azure, no longer watched")
             return
         status = "done" if end.fate.as_planned else "failed"
-        self._tell(end.name, status, f"{end.fate.value}: {end.deployed_vms} of {end.expected_vms} VMs")
+        there = "an unknown number" if end.deployed_vms is None else end.deployed_vms
+        self._tell(end.name, status, f"{end.fate.value}: {there} of {end.expected_vms} VMs")
 
     def _tell(self, rack: str, status: str, message: str) -> None:
         step = "" if rack else "foundation"

@@ -36,7 +36,7 @@ class RackEnd:
     name: str
     fate: Fate
     expected_vms: int = 0
-    deployed_vms: int | None = 0  # None: not known, Azure is still at it
+    deployed_vms: int | None = 0  # None: not known, Azure is still at it or told no count
     seconds: float = 0.0
     fault: AzureFault | None = None
     failed_instances: tuple[str, ...] = ()

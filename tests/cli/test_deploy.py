@@ -70,6 +70,16 @@ def test_fewer_vms_than_asked_without_any_error_is_partial_and_said() -> None:
     assert lines[0] == "rack01  partial: 17 of 18 VMs. Azure reports no error"
 
 
+def test_what_stays_and_costs_is_told_where_no_rack_has_a_vm_and_only_there() -> None:
+    told = "ndctl destroy swc-a.yaml takes it away"
+    none = result(end(1, Fate.FAILED, 0, ALLOCATION), end(2, Fate.FAILED, 0), foundation=Fate.DEPLOYED)
+    assert result_lines(none)[-1].endswith(told)
+    assert "rack02  failed. Azure reports no error" in result_lines(none)
+    uncounted = RackEnd("rack02", Fate.FAILED, 18, None)
+    for other in (uncounted, end(2, Fate.UNCHANGED), end(2, Fate.PARTIAL, 3)):
+        assert not any(told in line for line in result_lines(result(end(1, Fate.FAILED, 0, ALLOCATION), other)))
+
+
 def test_json_form_has_the_fault_by_its_published_keys() -> None:
     told = result(end(1, Fate.FAILED, 0, ALLOCATION)).as_dict()
     assert told["schema"] == "ndctl.deploy/1" and told["exit_code"] == 5

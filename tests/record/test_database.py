@@ -160,6 +160,13 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
         assert refused(tmp_path / "file" / "runs.sqlite", create=create).exit_code is ExitCode.USAGE
 
 
+def test_a_folder_that_can_never_be_is_no_empty_record() -> None:
+    path = Path("/proc/ndctl-none/runs.sqlite")
+    error = refused(path)
+    assert (error.code, error.exit_code) == ("record.unusable", ExitCode.USAGE)
+    assert refused(path, create=False).code == "record.none"
+
+
 def test_a_folder_that_may_not_be_written(as_user: Path) -> None:
     as_user.chmod(0o500)
     error = refused(as_user / "runs.sqlite")

@@ -135,6 +135,35 @@ def test_replacing_a_node_keeps_its_place(region: Region, loaded: Loaded, client
     assert result.exit_code is ExitCode.OK, json.dumps(standing(result))
 
 
+def charged(region: Region, loaded: Loaded) -> list[int]:
+    """VMs of the cluster's scale set that are charged for now."""
+    told = json.loads(region.directory.file("ledger.json").read_text())
+    mine = set(region.billable(loaded.inventory.resource_group or ""))
+    return [one["count"] for one in told if one["id"] in mine and "ScaleSets" in one["id"] and one["until"] is None]
+
+
+@pytest.mark.parametrize(("kind", "more"), [("allocation-failure", {}), ("half-allocated", {"count": 3})])
+def test_no_capacity_for_the_new_vm_is_said_charged_rightly_and_gone_on_with(
+    region: Region, loaded: Loaded, clients: AzureClients, kind: str, more: dict[str, int]
+) -> None:
+    before = {one.name: one.vm_id for one in discover(loaded, clients).nodes}
+    region.faults.add(kind, rack=1, **more)
+    short = done(loaded, clients, RepairAction.REPLACE)
+    (end,) = short.ends
+    assert end.entry is not None and end.entry.phase is Phase.DELETED and not end.entry.ended
+    assert short.exit_code is ExitCode.DEPLOY_FAILED and short.runs == ()
+    assert end.error is not None and "AllocationFailed" in end.error.message, end.error
+    assert charged(region, loaded) == [3]
+
+    region.faults.clear()
+    gone_on = done(loaded, clients, RepairAction.REPLACE)
+    (end,) = gone_on.ends
+    assert end.entry is not None and end.entry.phase is Phase.BACK and end.entry.validated
+    after = {one.name: one.vm_id for one in discover(loaded, clients).nodes}
+    assert set(after) == set(before) and [name for name in before if after[name] != before[name]] == [NODE]
+    assert charged(region, loaded) == [4] and gone_on.exit_code is ExitCode.OK
+
+
 def test_what_must_not_be_done_is_refused(region: Region, loaded: Loaded, clients: AzureClients) -> None:
     cluster = loaded.inventory.cluster
 
