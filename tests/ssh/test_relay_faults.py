@@ -13,7 +13,7 @@ import pytest
 
 from ndctl.model.answers import OutcomeKind
 from ndctl.ssh.relay_faults import SshFault, ssh_fault
-from ndctl.ssh.relay_script import _SSH_OPTIONS
+from ndctl.ssh.relay_loop import SSH_OPTIONS
 from tests.ssh import sshd as openssh
 from tests.ssh.conftest import CraftedServer
 from tests.ssh.test_faults import _FIND_SSHD
@@ -43,7 +43,7 @@ class Ssh:
         log = self.folder / "log"
         log.write_text("")
         ssh = [
-            "timeout", "-k", "2", str(seconds), "ssh", *_SSH_OPTIONS.split(), "-o", "ConnectTimeout=2",
+            "timeout", "-k", "2", str(seconds), "ssh", *SSH_OPTIONS.split(), "-o", "ConnectTimeout=2",
             "-o", f"UserKnownHostsFile={known or self.server.known_hosts}", "-i", str(key or self.server.client_key),
             "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none", *extra, "-E", str(log),
             "-p", str(port or self.server.port), "-l", self.server.user, "--", host, command,
