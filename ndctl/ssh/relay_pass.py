@@ -170,9 +170,10 @@ class Pass:
         if agent is not None:
             serve_agent(session, agent)
             channel.request_forward_agent(lambda unused: None)
+        # Before anything is heard of the head: its first word may come before exec_command returns.
+        self._last = clock() + max(outer_s(peer, self._terms) for peer in self._peers) + SLOW_S * len(self._peers) + 60
         channel.exec_command(relay_line(frames.nonce, text))
         watch.set("script", clock() + SCRIPT_OVERHEAD_S + self._terms.grace_s + target.channel_s)
-        self._last = clock() + max(outer_s(peer, self._terms) for peer in self._peers) + SLOW_S * len(self._peers) + 60
         for peer in self._peers:
             peer.watch.on_expiry(partial(self._say, f"kill {peer.number}"))
         channel.sendall(text)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from ndctl.model.answers import Command, NodeAnswer, OutcomeKind
@@ -70,6 +71,21 @@ class TestAskingOnce:
             assert answer.results["where"].stdout == f"{node.address} {node.port}\n"
             assert answer.results["echo"].stdout == "here\n"
         assert [logins(rack, at) - before[at] for at in range(NODES)] == [1] * NODES
+
+    def test_a_head_that_speaks_before_we_have_heard_that_it_was_started_is_not_cut(
+        self, rack: OwnNodes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started = paramiko.Channel.exec_command
+
+        def slowly(channel: paramiko.Channel, command: str) -> None:
+            started(channel, command)
+            time.sleep(1)  # a busy client: the head's first word is read meanwhile
+
+        monkeypatch.setattr(paramiko.Channel, "exec_command", slowly)
+        with RelayEngine(rack.settings(), single=True) as engine:
+            answers = by_node(engine.collect({node: [ECHO] for node in rack.nodes}))
+            assert engine.relay_remarks == ()
+        assert all(answers[node.name].outcome.ok for node in rack.nodes)
 
     def test_nothing_is_put_on_a_node(self, rack: OwnNodes) -> None:
         keys = Command("keys", "cat ~/.ssh/authorized_keys; ls -d /dev/shm/ndctl-key.* 2>/dev/null")
