@@ -111,13 +111,14 @@ def _asked(
     open_transport: Callable[[Loaded, Cluster, int], Transport],
 ) -> Mapping[Node, NodeAnswer]:
     from ndctl.workflow.jump_hosts import learn_jump_host
+    from ndctl.workflow.named_nodes import part_of
     from ndctl.workflow.nodes import discover, learn_host_keys
 
     whole = discover(loaded)
     chosen = [node for rack in whole.racks for node in [n for n in rack.nodes if n.address][:NODES_OF_A_RACK]]
     if not chosen:
         return {}
-    learn_host_keys(loaded, whole)
+    learn_host_keys(loaded, part_of(whole, chosen))
     learn_jump_host(loaded)
     commands = [Command(one.id, one.ask.shell, timeout_s=20, cap_bytes=100_000) for one in facts if one.ask]
     on_event(

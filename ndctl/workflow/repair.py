@@ -17,6 +17,7 @@ from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.places import Cluster, Node, split_node_name
 from ndctl.model.status import Level
 from ndctl.workflow.locks import this_holder
+from ndctl.workflow.named_nodes import part_of
 from ndctl.workflow.nodes import discover, learn_host_keys
 from ndctl.workflow.repair_act import BACK_WITHIN_S, NodeRepair
 from ndctl.workflow.repair_lease import RackLease, Stopped
@@ -99,8 +100,11 @@ def repair(
                 ends.failed |= _each_rack(plan, repairs, work.wait, stop, on_event, stamp(now()), back)
         came = [one.node.name for one in back if _phase(repairs, one) is Phase.BACK]
         if came:
-            learn_host_keys(loaded, cluster, clients=clients)
             nodes = [now_there[name] for name in came]
+            racks = {node.rack for node in nodes}
+            # Only what is asked now: each key that is not known yet is a Run Command.
+            asked = part_of(cluster, [node for node in cluster.nodes if node.rack in racks])
+            learn_host_keys(loaded, asked, clients=clients)
             ends.runs = _validated(plan, nodes, cluster, open_transport, on_event, now)
             for name in came:
                 entry = repairs.get(name)

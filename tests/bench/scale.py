@@ -1,7 +1,8 @@
-"""The scale proof on `ndctl sim`: 64 racks (1,152 VMs) deployed, one more, one lost and brought back, all destroyed.
+"""The scale proof on `ndctl sim`: 64 racks (1,152 VMs) deployed, one more, one lost and brought back, a node replaced
+by another VM, all destroyed.
 
 `python -m tests.bench.scale [RACKS]` runs the program as a person does, holds every figure of the region's ledger to
-what must be there, and says time, memory and ARM calls of each step. Nodes are not asked over SSH.
+what must be there, and says time, memory and ARM calls of each step. The repaired node's rack alone is asked over SSH.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Proof:
         self.inventory.write_text(yaml.safe_dump({**self.told, "racks": racks}, sort_keys=False))
 
     def run(self, verb: str, *options: str) -> dict[str, Any]:
-        """The answer as JSON. Wrong when it ends with anything but 0, or its memory passes the bar."""
+        """The answer as JSON. `options` may begin with arguments. Wrong when it ends with anything but 0, or its memory
+        passes the bar.
+        """
         began = time.monotonic()
         process = subprocess.Popen(
             [sys.executable, "-m", "ndctl", verb, str(self.inventory), "--yes", "-o", "json", *options],
@@ -61,7 +64,7 @@ class Proof:
             process.kill()
         if process.returncode != 0:
             raise Wrong(f"{verb} ended with {process.returncode}:\n{err[-2000:]}")
-        calls = next(line for line in err.splitlines() if line.startswith("ARM calls: "))
+        calls = next((line for line in err.splitlines() if line.startswith("ARM calls: ")), "")
         # Of all children so far: it can only be too high for this one.
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
         print(f"{verb:8} {time.monotonic() - began:5.1f} s  client {peak} MB  {calls}", flush=True)
@@ -77,6 +80,15 @@ class Proof:
             if one["until"] is None:
                 found.setdefault(one["what"], {})[one["id"].rpartition("/")[2]] = one["count"]
         return found
+
+    def charged_in_turn(self, name: str) -> list[int]:
+        """How many instances of a scale set were charged for, one figure after the other."""
+        told = json.loads(self.directory.file("ledger.json").read_text())
+        return [
+            one["count"]
+            for one in told
+            if one["what"] == "scale set instances" and one["id"].rpartition("/")[2] == name
+        ]
 
     def hold_ledger(self, racks: int) -> None:
         """Wrong unless exactly so many whole racks are charged for."""
@@ -120,11 +132,30 @@ def prove(directory: SimDirectory, racks: int) -> None:
         raise Wrong(f"bringing back rack {lost}: {again}")
     proof.hold_ledger(racks + 1)
 
+    replace_node(proof, "rack01", racks + 1)
+
     gone = proof.run("destroy")
     left = proof.running()
     if left or not gone["resource_group"]["deleted"]:
         raise Wrong(f"left behind: {left}")
     print("         ledger: nothing is charged for", flush=True)
+
+
+def replace_node(proof: Proof, rack: str, racks: int) -> None:
+    """One node's VM is deleted and its scale set grown again. Raises Wrong."""
+    scale_set = f"{CLUSTER}-{rack}"
+    before = proof.charged_in_turn(scale_set)
+    told = proof.run("repair", f"{rack}-n05", "--action", "replace")
+    (node,) = told["nodes"]
+    if node["before"]["vm_id"] == node["after"]["vm_id"] or not node["validated"]:
+        raise Wrong(f"repair: {node}")
+    if any(run["racks"] != {rack: "accepted"} for run in told["runs"]):
+        raise Wrong(f"repair: {told['runs']}")
+    during = proof.charged_in_turn(scale_set)[len(before) :]
+    if during != [VMS - 1, VMS]:
+        raise Wrong(f"{scale_set} was charged for {during} instances in turn, where one goes and one comes")
+    print(f"         ledger: {scale_set} {before[-1]}, then {', then '.join(map(str, during))} VMs", flush=True)
+    proof.hold_ledger(racks)
 
 
 def main(racks: int) -> int:

@@ -95,6 +95,18 @@ def test_static_racks_take_what_can_be_done_over_ssh(loaded: Loaded) -> None:
             assert refused.value.exit_code is ExitCode.USAGE
 
 
+def test_keys_are_learned_of_the_rack_that_is_asked_and_of_no_other(region: Region) -> None:
+    """Each is a Run Command, so that a large cluster would pay for every node of it."""
+    loaded = region.loaded(racks=2, vms_per_rack=2)
+    with closing(connect(loaded)) as clients:
+        rendered = render_to_deploy(loaded)
+        deploy(loaded, rendered, make_plan(loaded, rendered, clients), clients)
+        (end,) = done(loaded, clients, RepairAction.REBOOT, force=True, max_percent=100).ends
+    assert end.entry is not None and end.entry.validated
+    known = json.loads((cluster_dir(loaded.inventory, loaded.path) / "host_keys.json").read_text())["nodes"]
+    assert sorted(known) == ["rack01-n01", "rack01-n02"]
+
+
 def test_replacing_a_node_keeps_its_place(region: Region, loaded: Loaded, clients: AzureClients) -> None:
     cluster = loaded.inventory.cluster
     region.faults.add("port-half-rate", node=NODE, cluster=cluster, port="mlx5_ib1")
