@@ -35,7 +35,7 @@ lint: setup ## style, types and who may import whom
 fuzz: setup ## damaged texts of every tool for a minute: no crash, no false pass
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
-scale: setup ## 64 racks deployed, one more, one lost and brought back, all destroyed, on the embedded region
+scale: setup ## 64 racks deployed, one more, one lost and brought back, a node replaced, all destroyed, on the embedded region
 	$(BIN)/python -m tests.bench.scale
 
 bench: setup ## measure fan-out, rendering and start-up against peers

@@ -107,6 +107,8 @@ def result_lines(result: RepairResult) -> list[str]:
         lines.append(f"next: {again}   (goes on where this stopped)")
     if silent := [end.node for end in result.ends if end.silent]:
         lines.append(f"next: ndctl diagnose {path} {' '.join(silent)}   (why it does not answer)")
+    if unwell := next((run for run in result.runs if run.exit_code != 0 and not run.interrupted), None):
+        lines.append(f"next: ndctl report {unwell.id}   (what was found, and what to do about each)")
     return lines
 
 

@@ -105,7 +105,8 @@ class RepairResult:
         """`replace of 2 nodes: 1 back, 1 not`"""
         back = sum(end.back for end in self.ends)
         rest = len(self.ends) - back
-        return f"{self.request.action.value} of {len(self.ends)} nodes: {back} back" + (f", {rest} not" if rest else "")
+        of = f"{len(self.ends)} node" + "s" * (len(self.ends) != 1)
+        return f"{self.request.action.value} of {of}: {back} back" + (f", {rest} not" if rest else "")
 
     def as_dict(self) -> dict[str, Any]:
         return {

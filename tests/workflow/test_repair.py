@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from ndctl.azure import repair as azure_repair
 from ndctl.azure.clients import AzureClients, connect
+from ndctl.cli.repair import result_lines
 from ndctl.inventory.loader import Loaded, load
 from ndctl.jobs.lease import Lease, give_back, take
 from ndctl.model.answers import NodeAnswer, Outcome, OutcomeKind
@@ -105,6 +106,17 @@ def test_keys_are_learned_of_the_rack_that_is_asked_and_of_no_other(region: Regi
     assert end.entry is not None and end.entry.validated
     known = json.loads((cluster_dir(loaded.inventory, loaded.path) / "host_keys.json").read_text())["nodes"]
     assert sorted(known) == ["rack01-n01", "rack01-n02"]
+
+
+def test_a_node_that_is_no_better_ends_with_what_to_look_at(
+    region: Region, loaded: Loaded, clients: AzureClients
+) -> None:
+    region.faults.add("nvlink-down", node="rack01-n03", cluster=loaded.inventory.cluster, gpu=2, link=8)
+    result = done(loaded, clients, RepairAction.REBOOT, "rack01-n03", force=True, max_percent=100)
+    assert result.exit_code is ExitCode.REJECTED
+    assert result.summary == "reboot of 1 node: 1 back"
+    (told,) = (line for line in result_lines(result) if line.startswith("next: "))
+    assert told.startswith(f"next: ndctl report {result.runs[0].id}")
 
 
 def test_replacing_a_node_keeps_its_place(region: Region, loaded: Loaded, clients: AzureClients) -> None:
