@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ndctl.model.errors import ExitCode, NdctlError, worst_exit
+from ndctl.report.words import plural
 from ndctl.workflow.repair_state import Entry, Phase
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ class RepairResult:
         """`replace of 2 nodes: 1 back, 1 not`"""
         back = sum(end.back for end in self.ends)
         rest = len(self.ends) - back
-        of = f"{len(self.ends)} node" + "s" * (len(self.ends) != 1)
-        return f"{self.request.action.value} of {of}: {back} back" + (f", {rest} not" if rest else "")
+        nodes = plural(len(self.ends), "node")
+        return f"{self.request.action.value} of {nodes}: {back} back" + (f", {rest} not" if rest else "")
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -65,6 +65,8 @@ class Proof:
         if process.returncode != 0:
             raise Wrong(f"{verb} ended with {process.returncode}:\n{err[-2000:]}")
         calls = next((line for line in err.splitlines() if line.startswith("ARM calls: ")), "")
+        if not calls and verb != "repair":
+            raise Wrong(f"{verb} does not say its ARM calls")
         # Of all children so far: it can only be too high for this one.
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
         print(f"{verb:8} {time.monotonic() - began:5.1f} s  client {peak} MB  {calls}", flush=True)
