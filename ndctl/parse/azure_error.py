@@ -143,6 +143,8 @@ def _code(pair: Pair, known: set[str]) -> str:
         return value if not value.isdigit() or pair.valued_quoted or not pair.quoted else ""
     if value.isdigit() or value.casefold() in _STATES:
         return ""
+    if pair.cut and any("/" in code and code.partition("/")[0].startswith(value.casefold()) for code in known):
+        return ""  # the state itself, which may be a good one, is cut off
     cut_short = pair.cut and len(value) > 3 and any(code.startswith(value.casefold()) for code in known)
     return value if is_shaped(value) or cut_short else ""
 

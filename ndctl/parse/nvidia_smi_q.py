@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from ndctl.parse.figures import known, whole
-from ndctl.parse.gpu_facts import Gpus
+from ndctl.parse.gpu_facts import Gpu, Gpus
 from ndctl.parse.gpu_leaves import Leaves, distinct, gpu_from, normal
 from ndctl.parse.nvidia_trouble import troubles
 from ndctl.parse.tidy import tidy_lines
@@ -65,6 +65,8 @@ def parse(text: str, stderr: str = "") -> Gpus:
     for line in found:
         _read(line, flat, reading)
     gpus = [gpu_from(leaves, n, pci) for n, (leaves, pci) in enumerate(zip(reading.leaves, reading.pcis, strict=True))]
+    # Without a headline only what it says makes it a GPU: any text has "label: value" in it.
+    gpus = [gpu for gpu in gpus if gpu.pci is not None or gpu != Gpu(gpu.index)]
     attached = whole(reading.globals.get("attached gpus"))
     return Gpus(
         gpus=distinct(gpus),

@@ -44,6 +44,13 @@ def test_no_part_of_a_healthy_text_is_an_error(number: str, share: float, keep_h
     assert answers((raw[:at] if keep_head else raw[at:]).decode(errors="replace")) == (Status.UNKNOWN, None)
 
 
+def test_a_state_that_is_cut_off_is_no_failure() -> None:
+    view = '{"statuses": [{"code": "ProvisioningState/succeeded", "level": "Info"}]}'
+    for end in range(len(view)):
+        assert answers(view[:end]) == (Status.UNKNOWN, None), view[:end]
+    assert answers(view.replace("succeeded", "failed/AllocationFailed"))[0] is Status.FAIL
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(ERRORS)), st.integers(60, 200))
 def test_wrapped_at_any_column(number: str, width: int) -> None:
