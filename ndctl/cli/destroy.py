@@ -93,7 +93,11 @@ def result_lines(result: DestroyResult) -> list[str]:
     if plan.nothing_to_do:
         return [f"{plan.cluster}: nothing to delete"]
     lines = [f"{plan.cluster}: {result.summary}"]
-    for one, fault in result.failed:
+    holds = result.held_by
+    for one, fault in sorted(result.failed, key=lambda entry: entry[0].id in holds):
+        if one.id in holds:
+            lines.append(f"  {label(one)}  not deleted: still in use by {label(holds[one.id])}, see above")
+            continue
         lines.append(f'  {label(one)}  not deleted: {fault.summary}: "{fault.innermost_message}"')
         lines.append(f"    next: {fault.next_step}")
     lines += [f"  {label(one)}  not deleted: interrupted before its turn" for one in result.left]

@@ -40,11 +40,11 @@ def first_contact(
 
     What racks confirm is kept by itself; what differs is kept only by --answer. Answers hold for this cluster.
 
-    Exit status: 0, 2 usage or inventory, 8 nodes stand and none of them answered.
+    Exit status: 0, 2 usage or inventory, 3 not signed in or not permitted, 4 Azure cannot be asked, 8 nodes stand and
+    none of them answered. What is known is printed all the same.
     """  # fmt: skip
     from ndctl.cli.output import emit, note, show_lines
     from ndctl.inventory.loader import load
-    from ndctl.model.errors import ExitCode
     from ndctl.model.first_contact import first_contact_dict
     from ndctl.model.jsonable import dumps
     from ndctl.workflow.first_contact import Kept
@@ -54,14 +54,15 @@ def first_contact(
     if answer:
         Kept(loaded).answer(answer)
         loaded = load(inventory)
-    facts, nodes, answered = walk(loaded, Kept(loaded), ask=ask, fanout=fanout, on_event=note)
+    found = walk(loaded, Kept(loaded), ask=ask, fanout=fanout, on_event=note)
     if output is Format.JSON:
-        name = loaded.inventory.cluster
-        emit(dumps(first_contact_dict(name, str(inventory), loaded.profile.name, nodes, answered, facts)))
+        name, profile = loaded.inventory.cluster, loaded.profile.name
+        emit(dumps(first_contact_dict(name, str(inventory), profile, found.nodes, found.answered, found.facts)))
     else:
-        show_lines(_lines(facts))
-    if nodes and not answered:
-        raise typer.Exit(int(ExitCode.INCOMPLETE))
+        show_lines(_lines(found.facts))
+    if found.refused is not None:
+        raise found.refused
+    raise typer.Exit(int(found.exit_code))
 
 
 def _lines(facts: Sequence[FactNow]) -> Iterator[Line]:

@@ -34,10 +34,14 @@ def register(app: typer.Typer) -> None:
 def lint(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Inventory files, or folders of them.")],
 ) -> None:
-    """Check inventories; every error is shown at its line. Exit 2 when there is one."""
+    """Check inventories; every error is shown at its line. Exit 2 when there is one.
+
+    A key file that is not on this machine is a warning: another one may deploy.
+    """
     from datetime import UTC, datetime
 
     from ndctl.inventory.loader import load_each
+    from ndctl.inventory.named_files import missing_files
     from ndctl.workflow.known_checks import switched_off, wrongly_disabled
 
     sound, errors = load_each(paths)
@@ -47,6 +51,8 @@ def lint(
         errors += wrong
         if not wrong:
             emit(f"{loaded.path}: ok ({summary(loaded)})")
+            for where, told in missing_files(loaded):
+                say(f"{where}  warning: {told}")
             for entry in switched_off(loaded, today):
                 if not entry.in_force:
                     say(f"{entry.where}  warning: {entry.warning}")

@@ -127,8 +127,23 @@ def _run(arguments: list[str] | None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except Exception as error:
-        sys.exit(_unexpected(error))
+        unwritten = _unwritten() if isinstance(error, OSError) else None
+        if unwritten is None:
+            sys.exit(_unexpected(error))
+        show_error(unwritten)
+        sys.exit(int(unwritten.exit_code))
     sys.exit(int(code) if isinstance(code, int) else 0)
+
+
+def _unwritten() -> NdctlError | None:
+    """A help is printed by Typer: what standard output did not take of it is still to be written, and fails again."""
+    from ndctl.cli.output import emit
+
+    try:
+        emit("")
+    except NdctlError as error:
+        return error
+    return None
 
 
 def _unexpected(error: Exception) -> int:

@@ -38,7 +38,8 @@ def list_nodes(
         typer.Option(
             "-o",
             "--output",
-            help="hostfile: for mpirun, slots as GPUs. ansible: YAML inventory. ssh-config: for Include or ssh -F. "
+            help="hostfile: for mpirun, slots as GPUs. ansible: YAML inventory, to be saved as .yaml or .yml. "
+            "ssh-config: for Include or ssh -F. "
             "slurm-topology, slurm-topology-yaml: topology/block, a block for each NVLink domain of the last run.",
         ),
     ] = Format.TABLE,

@@ -24,9 +24,16 @@ for t in /dev/shm "${TMPDIR:-/tmp}" /tmp "$HOME"; do
 done
 [ -n "$d" ] && [ -d "$d" ] || cannot no-directory
 k= over= mux= ticker= listener= running= marked=
+# The number of a process that has ended may be another's by now, so only a child of this shell is ended.
+end() {
+  for c in "$@"; do
+    up=
+    read -r own name state up rest <"/proc/$c/stat" && [ "$up" = "$$" ] && kill "$c"
+  done
+}
 leave() {
-  for r in $running; do eval "kill \$pid_$r"; done
-  [ -z "$mux$ticker$listener" ] || kill $mux $ticker $listener
+  for r in $running; do eval "end \$pid_$r"; done
+  end $mux $ticker $listener
   [ -n "$over" ] || [ -z "$k" ] || rm -rf "$k"
   # An ssh that is just being ended may still open its log, and a directory that is not empty stays.
   i=0; while rm -rf "$d"; [ -e "$d" ] && [ $i -lt 5 ]; do sleep 1; i=$((i + 1)); done
@@ -89,6 +96,7 @@ start() {
     [ -z "$ended" ] || kill "$p"
     wait "$p"; c=$?
     [ -z "$ended" ] || { wait "$p"; c=$?; }
+    p=
     printf 'end %s %s\n' "$i" "$c" >&3
   ) </dev/null >/dev/null 4<&- 5<&- &
   eval "pid_$i=$! began_$i=$now"
@@ -109,7 +117,7 @@ take() {
     [ $((beat % @BEAT@)) -ne 0 ] || printf '%s tick\n' "$n"
     fill
     ;;
-  kill) case " $running " in *" $2 "*) eval "kill \$pid_$2" ;; esac ;;
+  kill) case " $running " in *" $2 "*) eval "end \$pid_$2" ;; esac ;;
   halt) queue= ;;
   gone) exit 1 ;;
   esac

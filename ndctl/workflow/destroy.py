@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ndctl.azure.waiting import DeadlinePassed
 from ndctl.checks.azure_errors import FaultClass
 from ndctl.model.errors import ExitCode, NdctlError, worst_exit
 from ndctl.model.events import Event, EventSink, ignore_events
+from ndctl.workflow.destroy_causes import held_by
 from ndctl.workflow.side_by_side import side_by_side
 
 if TYPE_CHECKING:
@@ -71,6 +72,11 @@ class DestroyResult:
         return tuple(one for one in self.plan.resources if one.id not in known)
 
     @property
+    def held_by(self) -> Mapping[str, Resource]:
+        """Of what failed only as a consequence: resource id -> the failed resource that still uses it."""
+        return held_by(self.failed)
+
+    @property
     def exit_code(self) -> ExitCode:
         if self.interrupted:
             return ExitCode.INTERRUPTED
@@ -90,6 +96,7 @@ class DestroyResult:
 
     def as_dict(self) -> dict[str, Any]:
         """The published form."""
+        holds = self.held_by
         return {
             "schema": DESTROY_SCHEMA,
             "cluster": self.plan.cluster,
@@ -101,7 +108,10 @@ class DestroyResult:
                 "fault": self.group_fault.as_dict() if self.group_fault else None,
             },
             "gone": [one.id for one in self.gone],
-            "failed": [{"id": one.id, "fault": fault.as_dict()} for one, fault in self.failed],
+            "failed": [
+                {"id": one.id, "fault": fault.as_dict(), "held_by": holds[one.id].id if one.id in holds else None}
+                for one, fault in self.failed
+            ],
             "left": [one.id for one in self.left],
             "interrupted": self.interrupted,
             "run": self.run,

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from ndctl.checks.pages import filled
 from ndctl.inventory.proven import ANSWERS_FILE, ANSWERS_SCHEMA, Proven, answers
 from ndctl.inventory.proven import told as as_json
 from ndctl.model.answers import Command, NodeAnswer
-from ndctl.model.errors import NdctlError
+from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.events import Event, EventSink, ignore_events
 from ndctl.model.first_contact import FactNow, Found, Standing
 from ndctl.model.jsonable import dumps
@@ -29,6 +30,22 @@ if TYPE_CHECKING:
 
 NODES_OF_A_RACK = 2  # a fact is one of the size, not of a node
 _NO_NODE = Found(None, why="no node was asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """nodes: names of those asked; answered: how many of them did; refused: why racks and Azure could not be asked."""
+
+    facts: tuple[FactNow, ...]
+    nodes: tuple[str, ...] = ()
+    answered: int = 0
+    refused: NdctlError | None = None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        if self.refused is not None:
+            return self.refused.exit_code
+        return ExitCode.INCOMPLETE if self.nodes and not self.answered else ExitCode.OK
 
 
 class Kept:
@@ -74,16 +91,17 @@ def first_contact(
     fanout: int = 64,
     on_event: EventSink = ignore_events,
     open_transport: Callable[[Loaded, Cluster, int], Transport] = open_transport,
-) -> tuple[tuple[FactNow, ...], tuple[str, ...], int]:
-    """(facts, names of the nodes asked, how many answered). What racks confirm is kept; what differs is for a person.
+) -> Walked:
+    """What racks confirm is kept; what differs is for a person.
 
-    A cluster that cannot be asked is no error: its facts stay as they are, with the reason.
+    Where the cluster cannot be asked its facts stay as they are, with the reason, which is also `refused`.
     """
     static = loaded.inventory.static is not None
     facts = [one for one in open_facts().values() if one.applies(loaded.profile, static)]
     told: dict[str, Found] = {}
     nodes: tuple[str, ...] = ()
     answered = 0
+    refused = None
     if ask:
         try:
             replies = _asked(loaded, facts, fanout, on_event, open_transport)
@@ -92,9 +110,10 @@ def first_contact(
             told = {one.id: _told(one, replies) for one in facts if one.ask is not None}
             told |= _of_azure(loaded, [one for one in facts if one.arm is not None])
         except NdctlError as error:
-            on_event(Event("note", "failed", cluster=loaded.inventory.cluster, message=error.message))
-            told = {one.id: Found(None, why=error.message) for one in facts}
-    return tuple(_now(loaded, one, told.get(one.id, _unasked(one, ask)), kept) for one in facts), nodes, answered
+            refused = error
+            told = {one.id: Found(None, why=error.message) for one in facts} | told
+    now = tuple(_now(loaded, one, told.get(one.id, _unasked(one, ask)), kept) for one in facts)
+    return Walked(now, nodes, answered, refused)
 
 
 def _unasked(one: OpenFact, ask: bool) -> Found:

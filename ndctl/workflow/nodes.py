@@ -181,6 +181,7 @@ def _read_places(path: Path) -> dict[str, dict[int, Place]]:
             "nodes.places",
             f"{path} cannot be read ({type(error).__name__}: {error}), and it says which VM stands behind which name",
             hint=f"restore it, or move it away to number the nodes anew: mv {path} {path}.old",
+            exit_code=ExitCode.USAGE,
         ) from error
 
 

@@ -13,7 +13,9 @@ from ndctl.model.errors import ExitCode, NdctlError, Where
 from ndctl.model.jsonable import dumps
 from ndctl.workflow.plan import PLAN_SCHEMA, Act, Plan, Step
 from ndctl.workflow.plan_meaning import effects, meaning, worst_effect
+from ndctl.workflow.state_dir import replace_file
 
+_SHARED = 0o644  # a plan holds no secret, and is meant to be read by whoever deploys it
 _WHAT_MOVED = {
     "inventory": "the inventory",
     "templates": "the rendered templates or their parameters",
@@ -53,12 +55,19 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
 
 
 def write_plan(plan: Plan, path: Path) -> None:
-    """Raises NdctlError (exit 2) when the file cannot be written."""
+    """An earlier plan of that name stays whole where this one cannot be written: NdctlError (exit 2)."""
+    text = dumps(plan_dict(plan)) + "\n"
     try:
-        path.write_text(dumps(plan_dict(plan)) + "\n", encoding="utf-8")
+        if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
+            path.write_text(text, encoding="utf-8")
+        else:
+            replace_file(path.resolve(), text, mode=_SHARED)
     except OSError as error:
         raise NdctlError(
-            "plan.not-written", f"cannot write {path}: {error.strerror}", exit_code=ExitCode.USAGE
+            "plan.not-written",
+            f"cannot write {path}: {error.strerror or error}",
+            hint="make room or give access there, or name another file: --out FILE",
+            exit_code=ExitCode.USAGE,
         ) from error
 
 

@@ -12,7 +12,7 @@ from ndctl.inventory.schema import Inventory
 from ndctl.inventory.state_place import cluster_place, state_root
 from ndctl.model.errors import ExitCode, NdctlError
 
-__all__ = ["cluster_dir", "keeping", "state_root", "write_private"]
+__all__ = ["cluster_dir", "keeping", "replace_file", "state_root", "write_private"]
 
 
 @contextmanager
@@ -46,16 +46,19 @@ def write_private(path: Path, text: str) -> None:
     Raises NdctlError (exit 2) where it cannot be written.
     """
     with keeping(path):
-        _replace(path, text)
+        replace_file(path, text)
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
+    """Write a file in one step: a reader sees the old text or the new, never half. Raises OSError."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:  # mkstemp gives mode 0600
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        if mode != 0o600:
+            os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

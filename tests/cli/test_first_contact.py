@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ndctl.inventory.loader import load
+
 if TYPE_CHECKING:
-    from conftest import Said
+    from conftest import Region, Said
 
     Ndctl = Callable[..., Said]
 
@@ -55,3 +57,12 @@ def test_it_asks_before_it_begins(ndctl: Ndctl) -> None:
 @pytest.mark.parametrize("verb", ["bootstrap", "first-contact"])
 def test_help_tells_the_exit_status(ndctl: Ndctl, verb: str) -> None:
     assert "Exit status: 0" in " ".join(ndctl(verb, "--help").out.split())
+
+
+def test_what_is_known_is_printed_where_nobody_is_signed_in(ndctl: Ndctl, region: Region) -> None:
+    inventory = region.inventory()
+    region.change(inventory, cloud={**load(inventory).inventory.cloud.model_dump(), "endpoint": "https://127.0.0.1:1"})
+    said = ndctl("first-contact", inventory)
+    assert said.code in (3, 4) and "OPEN       port-rate" in said.out
+    assert "error" in said.err and "hint" in said.err
+    assert ndctl("first-contact", inventory, "--no-ask").code == 0

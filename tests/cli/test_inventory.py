@@ -48,6 +48,18 @@ def test_one_of_a_thing_is_singular(app: typer.Typer) -> None:
     assert run(app, "lint", "a.yaml") == "a.yaml: ok (cluster a1, 1 rack, 18 VMs, profile gb300)\n"
 
 
+def test_lint_warns_of_key_files_that_are_not_here(app: typer.Typer) -> None:
+    text = starter("a1").replace("ssh:\n", "ssh:\n  public_key: keys/own.pub\n  private_key: keys/own\n")
+    Path("a.yaml").write_text(text, encoding="utf-8")
+    Path("keys").mkdir()
+    Path("keys/own").touch()
+    result = CliRunner().invoke(app, ["inventory", "lint", "a.yaml"], catch_exceptions=False)
+    assert result.exit_code == 0 and result.stdout.startswith("a.yaml: ok")
+    [line] = result.stderr.splitlines()
+    assert line.endswith(f"warning: there is no file {Path.cwd()}/keys/own.pub on this machine")
+    assert text.splitlines()[int(line.split(":")[1]) - 1].startswith("  public_key")
+
+
 def test_lint_raises_the_errors_of_all_files(app: typer.Typer) -> None:
     Path("a.yaml").write_text(starter("a1").replace("racks: 1", "racks: x\nfoo: 1"), encoding="utf-8")
     with pytest.raises(ManyErrors) as caught:

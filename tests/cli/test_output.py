@@ -178,6 +178,14 @@ def test_an_answer_that_can_not_be_written_is_told_and_no_internal_error() -> No
     assert "internal error" not in said.stderr
 
 
+@pytest.mark.parametrize("verb", [[], ["judge"]])
+def test_a_help_that_can_not_be_written_is_no_internal_error(verb: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        said = ndctl_into([*verb, "--help"], stdout=full, stderr=subprocess.PIPE)
+    assert said.returncode == 1 and "No space left on device" in said.stderr
+    assert "internal error" not in said.stderr and "Traceback" not in said.stderr
+
+
 def test_a_closed_standard_output_is_told() -> None:
     said = ndctl_into(["schema", "run"], stderr=subprocess.PIPE, preexec_fn=lambda: os.close(1))
     assert said.returncode == 1 and "standard output: it is closed" in said.stderr

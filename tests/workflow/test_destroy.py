@@ -11,6 +11,7 @@ import ndctl.workflow.destroy
 from ndctl.azure.clients import AzureClients, connect
 from ndctl.azure.faults import AzureFault, fault_from_body
 from ndctl.azure.resources import Resource, delete_resource
+from ndctl.cli.destroy import result_lines
 from ndctl.inventory.loader import Loaded, load
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.workflow.deploy import deploy
@@ -135,3 +136,22 @@ def test_protect_wins_and_points_at_its_line(region: Region, loaded: Loaded, cli
         plan_destroy(protected, clients)
     assert caught.value.exit_code is ExitCode.PREFLIGHT
     assert caught.value.where is not None and caught.value.where.line is not None
+
+
+def test_what_a_locked_scale_set_still_uses_is_told_as_its_consequence(
+    region: Region, loaded: Loaded, clients: AzureClients
+) -> None:
+    deployed(loaded, clients)
+    name = next(one.name for one in plan_destroy(loaded, clients).resources if "ScaleSets" in one.type)
+    region.faults.add("delete-locked", name=name)
+    result = destroy(plan_destroy(loaded, clients), clients)
+    region.faults.clear()
+    locked = {one.id for one, fault in result.failed if fault.innermost_code == "ScopeLocked"}
+    assert len(locked) == 2, "the scale set and its block, which has the same name"
+    assert locked == {one.id for one, _ in result.failed if one.id not in result.held_by}
+    held = {one.type.rpartition("/")[2] for one, _ in result.failed if one.id in result.held_by}
+    assert {"virtualNetworks", "networkSecurityGroups"} <= held
+    assert {one.id for one in result.held_by.values()} <= locked
+    lines = result_lines(result)
+    assert sum("ScopeLocked" in line for line in lines) == 2 and sum("next:" in line for line in lines) == 2
+    assert destroy(plan_destroy(loaded, clients), clients).exit_code is ExitCode.OK

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from ndctl.inventory.loader import Loaded, load
 from ndctl.inventory.proven import answers
 from ndctl.model.answers import Command, CommandResult, NodeAnswer, Outcome, OutcomeKind
-from ndctl.model.errors import NdctlError
+from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.first_contact import FactNow, Standing, first_contact_dict
 from ndctl.model.places import Cluster, Node, Rack
 from ndctl.model.status import Level
@@ -78,11 +78,11 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def walked(path: Path, nodes: Nodes, **options: Any) -> dict[str, FactNow]:
     loaded = load(path)
     kept = Kept(loaded, lambda: NOW)
-    facts, asked, answered = first_contact(loaded, kept, open_transport=nodes, **options)
-    told = first_contact_dict("lab", str(path), loaded.profile.name, asked, answered, facts)
+    found = first_contact(loaded, kept, open_transport=nodes, **options)
+    told = first_contact_dict("lab", str(path), loaded.profile.name, found.nodes, found.answered, found.facts)
     told = json.loads(json.dumps(told))
     assert [e.message for e in Draft202012Validator(schemas.load("first-contact")).iter_errors(told)] == []
-    return {one.id: one for one in facts}
+    return {one.id: one for one in found.facts}
 
 
 def test_what_racks_confirm_is_kept_and_becomes_the_source(lab: Path) -> None:
@@ -187,14 +187,15 @@ def test_an_answer_of_another_ndctl_is_passed_over(lab: Path) -> None:
 def test_keys_are_compared_between_racks_and_azure_is_asked(region: Region) -> None:
     """Two racks of the region, over SSH and ARM."""
     path = region.inventory(racks=2, vms_per_rack=1)
-    before, asked, _ = first_contact(load(path), Kept(load(path)))
-    assert asked == () and {one.standing for one in before} == {Standing.OPEN}
-    by_id = {one.id: one for one in before}
+    before = first_contact(load(path), Kept(load(path)))
+    assert before.nodes == () and {one.standing for one in before.facts} == {Standing.OPEN}
+    assert before.exit_code is ExitCode.OK, "nothing stands yet: nothing failed"
+    by_id = {one.id: one for one in before.facts}
     assert "deployed no scale set" in by_id["single-placement-group"].found.why
     Chain(load(path), Ask(level=Level.QUICK)).run()
-    facts, asked, answered = first_contact(load(path), Kept(load(path)))
-    found = {one.id: one for one in facts}
-    assert asked == ("rack01-n01", "rack02-n01") and answered == 2
+    after = first_contact(load(path), Kept(load(path)))
+    found = {one.id: one for one in after.facts}
+    assert after.nodes == ("rack01-n01", "rack02-n01") and after.answered == 2 and after.exit_code is ExitCode.OK
     assert found["single-placement-group"].found.value is False
     assert found["pkey-across-scale-sets"].found.value is True
     assert found["pkey-across-scale-sets"].standing is Standing.CONFIRMED
@@ -205,3 +206,29 @@ def test_keys_are_compared_between_racks_and_azure_is_asked(region: Region) -> N
 
     template = json.dumps(render(load(path)).racks[0].template)
     assert '"singlePlacementGroup": true' in template
+
+
+def test_racks_that_cannot_be_asked_are_told_with_the_reason_for_it(lab: Path) -> None:
+    def refusing(*_: Any) -> Nodes:
+        raise NdctlError("azure.not-signed-in", "nobody is signed in", exit_code=ExitCode.PERMISSION)
+
+    walked = first_contact(load(lab), Kept(load(lab)), open_transport=refusing)
+    assert walked.exit_code is ExitCode.PERMISSION and walked.refused is not None
+    assert walked.facts and {one.found.why for one in walked.facts} == {"nobody is signed in"}
+    assert first_contact(load(lab), Kept(load(lab)), ask=False).exit_code is ExitCode.OK
+
+
+def test_what_racks_told_stays_where_azure_then_refuses(region: Region, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ndctl.azure.placement
+
+    def refused(*_: Any) -> None:
+        raise NdctlError("azure.refused", "not permitted", exit_code=ExitCode.PERMISSION)
+
+    path = region.inventory(racks=1, vms_per_rack=1)
+    Chain(load(path), Ask(level=Level.QUICK)).run()
+    monkeypatch.setattr(ndctl.azure.placement, "single_placement_groups", refused)
+    walked = first_contact(load(path), Kept(load(path)))
+    found = {one.id: one for one in walked.facts}
+    assert walked.exit_code is ExitCode.PERMISSION and walked.answered == 1
+    assert found["port-rate"].standing is Standing.CONFIRMED
+    assert found["single-placement-group"].found.why == "not permitted"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +55,33 @@ def test_each_digest_moves_with_what_it_stands_for(region: Region, tmp_path: Pat
     plan_of(untagged, then_deploy=True)
     with pytest.raises(NdctlError, match="what is live in Azure changed"):
         hold_plan(saved, plan_of(untagged))
+
+
+def test_a_plan_that_cannot_be_written_leaves_the_one_before_whole(
+    region: Region, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, path = plan_of(region.loaded()), tmp_path / "plan.json"
+    write_plan(plan, path)
+    assert path.stat().st_mode & 0o777 == 0o644
+    before = path.read_bytes()
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("ndctl.workflow.state_dir.os.fsync", full)
+    with pytest.raises(NdctlError, match="No space left on device") as caught:
+        write_plan(plan, path)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert path.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["plan.json"]
+
+
+def test_a_plan_is_written_into_a_pipe_and_not_over_it(region: Region, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as reader:
+        write_plan(plan_of(region.loaded()), pipe)
+        assert json.loads(reader.read())["schema"] == "ndctl.plan/1"
+    assert pipe.is_fifo()
 
 
 def test_a_new_cluster_says_that_capacity_is_not_known(region: Region) -> None:
