@@ -41,7 +41,9 @@ LC_ALL=C
 PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 export NDCTL_SYSROOT LC_ALL PATH
 printf '%s begin\n' "$n"
-timeout -k 1 5 true || { printf '%s no-timeout\n' "$n"; exit 0; }
+timeout -k 1 5 true
+# On a node too busy to run `true` in five seconds there is one all the same: 124 and its kin are its own words.
+case $? in 0 | 124 | 137 | 143) ;; *) printf '%s no-timeout\n' "$n"; exit 0 ;; esac
 d=
 for t in /dev/shm "${TMPDIR:-/tmp}" /tmp "$HOME"; do
   d=$(mktemp -d "$t/ndctl.XXXXXX") && break

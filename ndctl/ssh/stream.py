@@ -105,7 +105,7 @@ class StreamReader:
             self.garbled = f"the node's answer lost its shape at {_text(line[:80])!r}"
             return False
         word = words[1].decode("ascii", "replace") if len(words) > 1 else ""
-        if word == "end":
+        if word == "end" and len(self.results) == len(self.commands):
             self.finished = True
             return False
         if word in _REFUSALS:

@@ -143,7 +143,7 @@ def lab(folder: Path, count: int = 4, *, second: int = 1, shared_home: bool = Fa
         # Open MPI's daemons keep their sessions here; daemons of several nodes in one place race for its folders.
         temporary = folder / f"tmp{number:02d}"
         temporary.mkdir()
-        settings = f"HOME={home} TMPDIR={temporary} NDCTL_NODE=rack01-n{number:02d}"
+        settings = f"SHLVL=1 HOME={home} TMPDIR={temporary} NDCTL_NODE=rack01-n{number:02d}"
         blocks.append(f"Match LocalAddress {address}\n  AuthorizedKeysFile {keys}\n  SetEnv {settings}\n")
     matches = folder / "nodes.conf"
     matches.write_text("".join(blocks))

@@ -148,6 +148,9 @@ def start(
         "MaxSessions 64",
         "AllowTcpForwarding yes",
         "LogLevel VERBOSE",
+        # bash reads ~/.bashrc for a command over ssh, but not as an inner shell: what the user of this machine has in
+        # there (some look for locks, and wait a minute for them) is no part of a node.
+        "SetEnv SHLVL=1",
     ]
     if force_command:
         lines.append(f"ForceCommand {force_command}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -299,3 +300,16 @@ class TestKeys:
                 holder.kill()
                 holder.wait(10)
         assert not (tmp_path / ".ssh" / "authorized_keys").exists()
+
+
+def test_only_children_are_ended(shell: list[str]) -> None:
+    """A number may be another process's by the time it is used."""
+    found = re.search(r"^end\(\) \{\n.*?^\}\n", relay_loop.BOOT, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    with subprocess.Popen(["sleep", "60"]) as other:
+        try:
+            text = f"{found[0]}sleep 60 & own=$!; end {other.pid} $own 999999999; wait $own; echo $?"
+            told = subprocess.run([*shell, "-c", text], capture_output=True, text=True, timeout=20)
+            assert told.stdout.strip() == "143" and other.poll() is None
+        finally:
+            other.kill()

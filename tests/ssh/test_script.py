@@ -314,3 +314,20 @@ def test_after_a_tool_hung_its_other_commands_get_a_short_deadline(shell: str) -
     assert HUNG_TOOL_S - 0.5 <= results["second"].seconds < 40
     assert results["other"].stdout == "fine\n"
     assert (results["third"].exit_code, results["third"].stdout) == (0, "quick\n")
+
+
+def test_a_node_too_busy_for_a_trifle_has_timeout_all_the_same(shell: str, tmp_path: Path) -> None:
+    real = shutil.which("timeout")
+    busy = tmp_path / "timeout"
+    busy.write_text(f'#!/bin/sh\n[ "$4" != true ] || exit 124\nexec {real} "$@"\n')
+    busy.chmod(0o755)
+    reader = run(Command("who", "echo here"), shell=shell, path=f"{tmp_path}:{os.environ['PATH']}")
+    assert not reader.refusal and reader.results["who"].stdout == "here\n"
+    busy.write_text("#!/bin/sh\nexit 127\n")
+    assert "no usable 'timeout'" in run(Command("who", "echo here"), shell=shell, path=f"{tmp_path}:/bin").refusal
+
+
+def test_a_script_that_ends_before_all_have_answered_is_no_whole_answer() -> None:
+    reader = StreamReader([Command("a", "true"), Command("b", "true")], "Nonce")
+    reader.feed(b"Nonce begin\nNonce 0 0 1.00 1.00 0 0 0 0\nNonce end\n")
+    assert reader.done and not reader.finished and "impossible header" in reader.garbled
