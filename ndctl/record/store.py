@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from ndctl.model.answers import Command, CommandResult, NodeAnswer
 from ndctl.model.codec import run_from_json, run_to_json
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.findings import Run
-from ndctl.model.jsonable import dumps
+from ndctl.model.jsonable import dumps, plain_text
 from ndctl.model.status import Verdict
 from ndctl.record.answers import Answers, damaged
 from ndctl.record.columns import column, encoded, pack, unpack
@@ -127,12 +126,12 @@ class Store:
             rows = db.execute("SELECT cluster, body FROM plans WHERE run = ?", (run_id,)).fetchall()
         try:
             return {cluster: json.loads(unpack(body)) for cluster, body in rows}
-        except (zlib.error, ValueError, TypeError) as error:
+        except (ValueError, TypeError) as error:
             raise damaged(self.path, f"the plan of run {run_id}", error) from error
 
     def finish(self, run: Run, measurements: Iterable[Mapping[str, Any]] = ()) -> None:
         """Keep the judged run. `measurements`: {cluster, rack, node, metric, subject, value, unit}."""
-        blob = pack(encoded(dumps(run_to_json(run), indent=None)))
+        blob = pack(encoded(plain_text(run_to_json(run), indent=None)))
         clusters = [str(one.get("cluster", "")) for one in run.inventories]
         verdicts = {word.value: sum(rack.verdict is word for rack in run.racks) for word in Verdict}
         findings = [
@@ -193,7 +192,7 @@ class Store:
             )
         try:
             return run_from_json(json.loads(unpack(blob)))
-        except (zlib.error, ValueError, TypeError) as error:
+        except (ValueError, TypeError) as error:
             raise damaged(self.path, f"run {kept_id}", error) from error
 
     def last_run(self, cluster: str) -> Run | None:

@@ -1,16 +1,18 @@
 """The tables of a run record, and how a record of an earlier format becomes one of today's.
 
 Format 2 keeps every answer of every asking, so that a run can be judged again from its record alone. Texts lie apart,
-once per run however often a node or a job says the same; `raw` names them by digest.
+once per run however often a node or a job says the same; `raw` names them by digest. Format 3 differs only in how they
+are compressed, so that an ndctl of before says that it is too old, and not that the record is damaged.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
 
-FORMAT = 2
+from ndctl.record.columns import unpacked
+
+FORMAT = 3
 
 _RUN = "run TEXT NOT NULL REFERENCES runs(id) ON DELETE CASCADE"
 _RAW = (
@@ -93,7 +95,7 @@ def look_through_old(db: sqlite3.Connection, version: int) -> None:
 def _verdicts(blob: bytes) -> list[tuple[str, str, str]]:
     """(cluster, rack, verdict) of a kept run; none of one that cannot be read, which is told when it is asked for."""
     try:
-        racks = json.loads(zlib.decompress(blob))["racks"]
+        racks = json.loads(unpacked(blob))["racks"]
         return [(str(one["cluster"]), str(one["name"]), str(one["verdict"])) for one in racks]
-    except (zlib.error, ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):
         return []

@@ -8,13 +8,13 @@ from typing import Any
 from ndctl.model.codec import run_to_json
 from ndctl.model.events import EVENT_SCHEMA, Event
 from ndctl.model.findings import JUDGE_SCHEMA, Judgement, Run
-from ndctl.model.jsonable import dumps, jsonable
+from ndctl.model.jsonable import dumps, jsonable, plain_text
 
 RUNS_SCHEMA = "ndctl.runs/1"
 
 
 def run_json(run: Run) -> str:
-    return dumps(run_to_json(run))
+    return plain_text(run_to_json(run))
 
 
 def judgement_json(judgement: Judgement) -> str:

@@ -34,7 +34,7 @@ def packed(report: RackReport) -> PackedRack:
 
 
 def unpacked(sent: PackedRack) -> SentRack:
-    """Raises zlib.error, ValueError or KeyError for what `packed` did not make."""
+    """Raises ValueError or KeyError for what `packed` did not make."""
     unpacker = Unpacker(sent.bodies)
     return SentRack(_changed(sent.report, unpacker.result, unpacker.text), unpacker)
 

@@ -68,7 +68,8 @@ def wrap_everything(clocks: Clocks) -> None:
 
     from ndctl.model import jsonable
 
-    clocks.wrap("JSON", jsonable, "dumps")  # the record binds it by name
+    for name in ("plain_text", "dumps"):
+        clocks.wrap("JSON", jsonable, name)  # the record binds them by name
     from ndctl.record.answers import Answers
     from ndctl.record.store import Store
     from ndctl.ssh import visit

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+import zstandard
 
 if TYPE_CHECKING:
     from conftest import Region
@@ -60,8 +60,8 @@ def _texts_of_record(file: Path) -> Iterator[bytes]:
                 for value in row:
                     if isinstance(value, bytes):
                         try:
-                            yield zlib.decompress(value)
-                        except zlib.error:
+                            yield zstandard.ZstdDecompressor().decompress(value)
+                        except zstandard.ZstdError:
                             yield value
                     elif isinstance(value, str):
                         yield value.encode("utf-8", "surrogatepass")
@@ -101,7 +101,9 @@ def test_the_search_finds_what_is_there(region: Region, tmp_path: Path) -> None:
     folder.mkdir()
     with closing(sqlite3.connect(folder / "runs.sqlite")) as database:
         database.execute("CREATE TABLE texts (body BLOB, note TEXT)")
-        database.execute("INSERT INTO texts VALUES (?, ?)", (zlib.compress(b"x" * 5000 + token), "harmless"))
+        database.execute(
+            "INSERT INTO texts VALUES (?, ?)", (zstandard.ZstdCompressor().compress(b"x" * 5000 + token), "harmless")
+        )
         database.commit()
     (folder / "log").write_bytes(b"Authorization: Bearer " + token)
     (folder / "key").write_bytes(key.replace(b"\n", b"\\n"))
