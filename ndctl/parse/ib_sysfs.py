@@ -20,9 +20,8 @@ _DEVICE_FILE = re.compile(
     r"infiniband/(?P<device>[\w.-]{1,64})/(?P<file>fw_ver|board_id|hca_type|node_guid|sys_image_guid|node_desc|node_type|device/numa_node)\s*:\s?(?P<value>.*)$"
 )
 _HEADING = re.compile(r"^==> (\S{1,300}) <==\s*$")  # `head` and `tail` over several files
-_ERROR = re.compile(
-    r"(?:grep|cat|ls|sh|bash): .{0,200}(?:No such file|Permission denied|Invalid argument|Operation not permitted)"
-)
+_REFUSALS = ("No such file", "Permission denied", "Invalid argument", "Operation not permitted")
+_ERROR = re.compile(rf"(?:grep|cat|ls|sh|bash): .{{0,200}}(?:{'|'.join(_REFUSALS)})")
 _PLAIN_FILES = {"state", "phys_state", "rate", "link_layer", "lid", "sm_lid", "cap_mask", "lid_mask_count", "sm_sl"}
 
 
@@ -34,14 +33,15 @@ def parse(text: str, stderr: str = "") -> Ports:
     problems: list[str] = []
     unknown: dict[str, None] = {}
     heading = ""
+    refused = any(words in one for words in _REFUSALS for one in (text, stderr))
     for line in tidy_lines(f"{text}\n{stderr}"):
-        head = _HEADING.match(line)
+        head = _HEADING.match(line) if line.startswith("==>") else None
         if head:
             heading = head[1]
             continue
         if heading and line.strip():
             line = f"{heading}:{line.strip()}"
-        if _ERROR.search(line):
+        if refused and _ERROR.search(line):
             errors.append(line.strip()[:300])
             continue
         port_file = _PORT_FILE.search(line) or _RELATIVE.search(line)

@@ -217,20 +217,23 @@ def _from_json(text: str) -> Imex | None:
 
 
 def _json_node(index: int, node: Mapping[str, Any]) -> ImexNode:
-    connections = node.get("connections")
-    pairs = connections.items() if isinstance(connections, dict) else []
+    told = node.get("connections")
+    connections = {}
+    for peer, link in told.items() if isinstance(told, dict) else ():
+        if isinstance(link, dict) and _is_index(peer):
+            connections[int(peer)] = _status(link.get("status"))
     return ImexNode(
         index=index,
         host=str(node.get("host") or "")[:200],
-        status=str(node.get("status") or "").upper()[:40],
+        status=_status(node.get("status")),
         version=str(node.get("version") or "")[:60],
         hostname=str(node.get("hostName") or "")[:200],
-        connections={
-            int(peer): str(link.get("status") or "").upper()[:40]
-            for peer, link in pairs
-            if _is_index(str(peer)) and isinstance(link, dict)
-        },
+        connections=connections,
     )
+
+
+def _status(told: Any) -> str:
+    return "CONNECTED" if told == "CONNECTED" else str(told or "").upper()[:40]  # of nearly all
 
 
 def _from_cut_json(text: str) -> Imex | None:

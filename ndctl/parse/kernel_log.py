@@ -136,7 +136,8 @@ def parse(text: str, stderr: str = "") -> KernelLog:
     keywords = (*_KEYWORDS, *(sign.keyword for sign in SIGNS))
     for begin, end in numbered(source, tuple(dict.fromkeys(keywords))):
         reading.line(undress(source[begin:end].rstrip()))
-    sample = [undress(line) for line in _sample(source)]
+    lines = _sample(source)
+    sample = [undress(line, timed=False) for line in lines]
     return KernelLog(
         xids=tuple(reading.xids.values()),
         sxids=tuple(reading.sxids.values()),
@@ -145,10 +146,14 @@ def parse(text: str, stderr: str = "") -> KernelLog:
         events=tuple(reading.events.values()),
         lines=source.count("\n") + 1 if source.strip() else 0,
         shaped=sum(1 for line in sample if line.shaped),
-        booted=next((s.seconds for s in sample[:20] if "Linux version" in s.text or "Booting Linux" in s.text), None),
+        booted=next((undress(raw).seconds for raw, s in zip(lines[:20], sample, strict=False) if _boots(s)), None),
         pstore=bool(sample) and sum(1 for line in sample if line.pstore) > 0.8 * len(sample),
         problems=_problems(reading, f"{source[:4000]}\n{stderr}"),
     )
+
+
+def _boots(line: LogLine) -> bool:
+    return "Linux version" in line.text or "Booting Linux" in line.text
 
 
 def _sample(source: str) -> list[str]:
@@ -189,8 +194,9 @@ class _Reading:
         down = _DOWN.search(line.text)
         if down:
             self._flap(down, line)
+        lowered = line.text.lower()
         for sign in SIGNS:
-            if sign.matches(line.text):
+            if sign.matches(line.text, lowered):
                 self._event(sign, line)
                 break
 

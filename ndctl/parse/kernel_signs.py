@@ -16,8 +16,9 @@ class Sign:
     keyword: str
     pattern: re.Pattern[str]
 
-    def matches(self, text: str) -> bool:
-        return self.keyword in text.lower() and self.pattern.search(text) is not None
+    def matches(self, text: str, lowered: str) -> bool:
+        """lowered: the text in lower case, made once for all signs."""
+        return self.keyword in lowered and self.pattern.search(text) is not None
 
     def subject(self, text: str) -> str:
         """The part the line names, "" if none."""

@@ -42,8 +42,9 @@ class LogLine:
     pstore: bool = False
 
 
-def undress(line: str) -> LogLine:
-    """Take the dress off one line. Never raises."""
+def undress(line: str, *, timed: bool = True) -> LogLine:
+    """Take the dress off one line; without `timed` its seconds may be left out, which take a third of the time. Never
+    raises."""
     if line.startswith("{"):
         record = _json(line[:65536])
         if record is not None:
@@ -58,28 +59,28 @@ def undress(line: str) -> LogLine:
     if bracket:
         stamp = bracket["stamp"]
         return LogLine(
-            body[bracket.end() :], stamp, seconds_of(stamp), shaped=True, pstore=bool(re.match(r"<\d", body))
+            body[bracket.end() :], stamp, seconds_of(stamp) if timed else None, shaped=True, pstore=bool(re.match(r"<\d", body))
         )
     for pattern in (_ISO, _SYSLOG):
         match = pattern.match(body)
         if match:
-            return _with_host(match["rest"], match["stamp"].strip())
+            return _with_host(match["rest"], match["stamp"].strip(), timed)
     bare = _HOST_AND_UNIT.match(body)
     if bare and bare["unit"].partition("[")[0] == "kernel":
-        return _with_host(body, "")
+        return _with_host(body, "", timed)
     return LogLine(body.strip() if body.strip() else "")
 
 
-def _with_host(rest: str, stamp: str) -> LogLine:
+def _with_host(rest: str, stamp: str, timed: bool) -> LogLine:
     host = unit = ""
     named = _HOST_AND_UNIT.match(rest)
     if named and not rest.startswith(("NVRM:", "[")) and not _DRIVER_AND_DEVICE.match(rest):
         host, unit, rest = named["host"], named["unit"].partition("[")[0], named["rest"]
     inner = _BRACKET.match(rest)
-    seconds = seconds_of(stamp)
+    seconds = seconds_of(stamp) if timed else None
     if inner:
         rest = rest[inner.end() :]
-        if seconds is None:
+        if seconds is None and timed:
             stamp, seconds = inner["stamp"], seconds_of(inner["stamp"])
     return LogLine(rest, stamp, seconds, host, unit, shaped=True)
 

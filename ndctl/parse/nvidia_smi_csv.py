@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from functools import lru_cache
 
 from ndctl.parse.figures import known, whole
 from ndctl.parse.gpu_facts import Gpus
@@ -106,7 +107,7 @@ def parse(text: str, stderr: str = "") -> Gpus:
     cut = False
     for line in tidy_lines(text):
         cells = _cells(line)
-        names = [re.sub(r"\s*\[[^\]]*\]\s*$", "", cell).strip().lower() for cell in cells]
+        names = [_name(cell) for cell in cells]
         if sum(1 for name in names if name in _PLACES or name in _KNOWN_OTHERS) > len(names) / 2:
             columns = names
             continue
@@ -150,6 +151,12 @@ def _with_unit(name: str, cell: str) -> str:
     """`nounits` and some columns leave the unit to the head."""
     unit = next((unit for start, unit in _UNITS if name.startswith(start)), "")
     return f"{cell}{unit}" if unit and re.fullmatch(r"-?[\d.]+", cell) else cell
+
+
+@lru_cache(maxsize=1024)
+def _name(cell: str) -> str:
+    """A column's name without its unit; a row's values come by here too, the same ones again and again."""
+    return re.sub(r"\s*\[[^\]]*\]\s*$", "", cell).strip().lower()
 
 
 def _cells(line: str) -> list[str]:
