@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from ndctl.parse import ib_sysfs, kernel_log, nvlink_status
+from ndctl.parse import fabric_map, ib_sysfs, imex, kernel_log, nvidia_smi_csv, nvlink_status
+from ndctl.parse.fabric_map import FabricMap
+from ndctl.parse.gpu_facts import Gpus
+from ndctl.parse.imex import Imex
 from ndctl.parse.kernel_log import KernelLog
 from ndctl.parse.nvlink_status import NvlinkStatus
 from ndctl.parse.ports import Ports
@@ -47,3 +52,31 @@ def ports_of(text: str) -> Ports:
 def links_of(text: str) -> NvlinkStatus:
     """`nvlink_status.parse`."""
     return nvlink_status.parse(text)
+
+
+@once
+def fabric_of(text: str) -> FabricMap:
+    """`fabric_map.parse`."""
+    return fabric_map.parse(text)
+
+
+@once
+def table_of(text: str, stderr: str) -> Gpus:
+    """`nvidia_smi_csv.parse`; counters that stand still look alike on all nodes."""
+    return nvidia_smi_csv.parse(text, stderr)
+
+
+_IMEX_TIME = re.compile(r'"timestamp": ?"([^"\n]{0,60})"')
+
+
+def imex_of(text: str, stderr: str) -> Imex:
+    """`imex.parse`. But for the time, nodes of a rack that is well say the same of it."""
+    times = _IMEX_TIME.findall(text)
+    if len(times) != 1:
+        return imex.parse(text, stderr)
+    return replace(_imex_of(_IMEX_TIME.sub('"timestamp": ""', text), stderr), timestamp=times[0])
+
+
+@once
+def _imex_of(text: str, stderr: str) -> Imex:
+    return imex.parse(text, stderr)

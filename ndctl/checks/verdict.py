@@ -62,9 +62,12 @@ def rack_verdict(
     needed = [check for check in required if check not in waived]
     if not needed:
         return Verdict.INCOMPLETE
+    skipped: dict[str, bool] = {}  # a rack has hundreds of findings, of a few dozen ids
+    for f in findings:
+        skipped[f.check] = skipped.get(f.check, False) or f.status is Status.SKIP
     for check in needed:
-        of_check = [f for f in findings if belongs(f.check, check)]
-        if not of_check or any(f.status is Status.SKIP for f in of_check):
+        of_check = [skip for id, skip in skipped.items() if belongs(id, check)]
+        if not of_check or any(of_check):
             return Verdict.INCOMPLETE
     if any(f.status is Status.WARN for f in standing):
         return Verdict.DEGRADED

@@ -59,7 +59,11 @@ def undress(line: str, *, timed: bool = True) -> LogLine:
     if bracket:
         stamp = bracket["stamp"]
         return LogLine(
-            body[bracket.end() :], stamp, seconds_of(stamp) if timed else None, shaped=True, pstore=bool(re.match(r"<\d", body))
+            body[bracket.end() :],
+            stamp,
+            seconds_of(stamp) if timed else None,
+            shaped=True,
+            pstore=bool(re.match(r"<\d", body)),
         )
     for pattern in (_ISO, _SYSLOG):
         match = pattern.match(body)

@@ -53,7 +53,7 @@ def digest(data: bytes) -> bytes:
 def column(value: Any) -> Any:
     """A value SQLite can hold: text without lone surrogates, integers of 64 bits (beyond that a float or text)."""
     if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         try:
             return float(value)

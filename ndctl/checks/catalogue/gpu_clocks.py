@@ -10,12 +10,12 @@ from ndctl.checks import commands
 from ndctl.checks.base import Check
 from ndctl.checks.from_text import unusable
 from ndctl.checks.gpus import gpus_of, judged_gpus, not_listed, of_gpu, seen_well, short_pci
+from ndctl.checks.read_once import table_of
 from ndctl.checks.texts.gpu_running import clock_findings
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
 from ndctl.parse.gpu_facts import Gpu, Gpus
-from ndctl.parse.nvidia_smi_csv import parse
 from ndctl.profiles.schema import Profile
 
 _ID = "gpu.clocks"
@@ -59,7 +59,7 @@ def _later(answer: NodeAnswer) -> tuple[Gpus | None, str]:
     if missing is not None:
         return None, missing.message
     result = answer.results[commands.GPU_SLOWDOWNS_AFTER.id]
-    facts = parse(result.stdout, result.stderr)
+    facts = table_of(result.stdout, result.stderr)
     why = facts.problems[0] if facts.problems else "" if facts.gpus else "the second reading shows no GPU"
     return facts, why
 

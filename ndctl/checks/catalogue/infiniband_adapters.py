@@ -10,12 +10,11 @@ from ndctl.checks import commands
 from ndctl.checks.base import Check
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import evidence, of_node, unusable
-from ndctl.checks.read_once import kernel_log_of
+from ndctl.checks.read_once import fabric_of, kernel_log_of
 from ndctl.checks.texts.kernel_events import event_findings
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.fabric_map import parse as parse_map
 from ndctl.profiles.schema import Profile
 
 _ID = "infiniband.adapters"
@@ -57,7 +56,7 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
 def _devices(answer: NodeAnswer, profile: Profile) -> tuple[Mapping[str, str], frozenset[str]]:
     """PCI address -> InfiniBand device; and the addresses of devices that are none of the rails."""
     result = answer.results.get(commands.FABRIC_MAP.id)
-    ports = parse_map(result.stdout).ports if result is not None else ()
+    ports = fabric_of(result.stdout).ports if result is not None else ()
     ours = {port.pci: port.device for port in ports if port.pci and is_ours(port.device, profile)}
     return ours, frozenset(port.pci for port in ports if port.pci and port.pci not in ours)
 

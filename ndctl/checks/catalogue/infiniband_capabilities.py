@@ -6,9 +6,9 @@ from __future__ import annotations
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
 from ndctl.checks.from_text import unusable
+from ndctl.checks.read_once import fabric_of
 from ndctl.model.findings import Finding
 from ndctl.model.status import Group, Level, Status
-from ndctl.parse.fabric_map import parse
 from ndctl.profiles.schema import Profile
 
 _ID = "infiniband.capabilities"
@@ -25,7 +25,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
         if missing:
             findings.append(missing)
             continue
-        fabric = parse(answer.results[commands.FABRIC_MAP.id].stdout)
+        fabric = fabric_of(answer.results[commands.FABRIC_MAP.id].stdout)
         if fabric.complete:
             found[node.name] = fabric.sharp
     return [*findings, _sharp(view, found), _adaptive_routing(view, profile)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatch
+from functools import lru_cache
 
 from ndctl.checks import commands
 from ndctl.checks.base import Check, RackView
@@ -40,9 +41,12 @@ def delta(before: int, after: int) -> int:
 
 def is_ours(device: str, profile: Profile) -> bool:
     fabric = profile.infiniband
-    return fnmatch(device, fabric.device_pattern.value) and not any(
-        fnmatch(device, pattern) for pattern in fabric.ignore_devices.value
-    )
+    return _fits(device, fabric.device_pattern.value, tuple(fabric.ignore_devices.value))
+
+
+@lru_cache(maxsize=256)
+def _fits(device: str, wanted: str, ignored: tuple[str, ...]) -> bool:
+    return fnmatch(device, wanted) and not any(fnmatch(device, pattern) for pattern in ignored)
 
 
 def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:

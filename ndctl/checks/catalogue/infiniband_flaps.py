@@ -10,14 +10,13 @@ from ndctl.checks.base import Check, RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import evidence, unusable
 from ndctl.checks.port_losses import Loss, losses_of, most_within, together
-from ndctl.checks.read_once import once
+from ndctl.checks.read_once import fabric_of, once
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
 from ndctl.model.status import Action, Group, Level, Status
 from ndctl.parse import key_values
 from ndctl.parse.fabric_map import FabricMap
-from ndctl.parse.fabric_map import parse as parse_map
 from ndctl.parse.ib_link_log import LinkLog, parse
 from ndctl.profiles.schema import Profile
 
@@ -42,7 +41,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
     for node, answer in view.answers.items():
         if not answer.results:
             continue
-        fabric = parse_map(_text(answer, commands.FABRIC_MAP.id))
+        fabric = fabric_of(_text(answer, commands.FABRIC_MAP.id))
         ours = [port for port in fabric.ports if is_ours(port.device, profile)]
         ports.update(port.device for port in ours)
         missing = unusable(_ID, answer, commands.KERNEL_LOG)

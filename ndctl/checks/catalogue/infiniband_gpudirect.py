@@ -10,11 +10,11 @@ import re
 from ndctl.checks import commands
 from ndctl.checks.base import Check
 from ndctl.checks.from_text import evidence, unusable
+from ndctl.checks.read_once import fabric_of
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
 from ndctl.parse import key_values
-from ndctl.parse.fabric_map import parse
 from ndctl.profiles.schema import Profile
 
 _ID = "infiniband.gpudirect"
@@ -32,7 +32,7 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     missing = unusable(_ID, answer, commands.FABRIC_MAP)
     if missing:
         return [missing]
-    fabric = parse(answer.results[commands.FABRIC_MAP.id].stdout)
+    fabric = fabric_of(answer.results[commands.FABRIC_MAP.id].stdout)
     loaded = sorted(_PEERMEM & set(fabric.modules))
     identity = answer.results.get(commands.IDENTITY.id)
     release = key_values.parse(identity.stdout).get("kernel", "") if identity is not None else ""

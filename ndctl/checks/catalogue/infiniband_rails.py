@@ -10,9 +10,10 @@ from ndctl.checks.base import Check, RackView
 from ndctl.checks.catalogue.infiniband_counters import is_ours
 from ndctl.checks.from_text import unusable
 from ndctl.checks.majority import camps, majority
+from ndctl.checks.read_once import fabric_of
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.fabric_map import FabricMap, parse
+from ndctl.parse.fabric_map import FabricMap
 from ndctl.profiles.schema import Profile
 
 _ID = "infiniband.rails"
@@ -30,7 +31,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
         if missing:
             findings.append(missing)
             continue
-        fabric = parse(answer.results[commands.FABRIC_MAP.id].stdout)
+        fabric = fabric_of(answer.results[commands.FABRIC_MAP.id].stdout)
         places = places_of(fabric, profile)
         if not fabric.complete or not places:
             findings.append(_unread(node.name, fabric))

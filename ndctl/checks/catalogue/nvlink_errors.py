@@ -44,7 +44,11 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
     before = _values(parse(texts[0]))
     after = before if texts[1] == texts[0] else _values(parse(texts[1]))  # nothing was sent meanwhile
     raw = evidence(answer, commands.NVLINK_ERRORS_AFTER)
-    both = {place: before[place].keys() & after[place].keys() for place in before.keys() & after.keys()}
+    both = (
+        {place: counters.keys() for place, counters in before.items()}
+        if after is before
+        else {place: before[place].keys() & after[place].keys() for place in before.keys() & after.keys()}
+    )
     counted = sum(map(len, both.values()))
     if not counted:
         return [
@@ -87,6 +91,9 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
 
 def _untold(told: Mapping[Place, Collection[str]], listed: Collection[Place], answer: NodeAnswer) -> list[Finding]:
     """Links that lack a counter which most of the node's links tell: of those it is not known whether it grew."""
+    first = next(iter(told.values()), ())
+    if told.keys() >= set(listed) and all(names == first for names in told.values()):
+        return []  # all tell the same, as nearly always
     per_name = Counter(name for names in told.values() for name in names)
     links = sum(1 for names in told.values() if names)
     common = {name for name, count in per_name.items() if 2 * count > links}
@@ -136,12 +143,10 @@ def _of_link(index: int, link: int, grown: Mapping[str, float], answer: NodeAnsw
 
 def _recovered_before(after: Mapping[Place, Mapping[str, int]]) -> str:
     """The link that recovered most often so far: training at boot is in it, so it is told and not judged."""
-    totals = [
-        (count, place)
-        for place, counters in after.items()
-        for name, count in counters.items()
-        if _RECOVERY in name.lower() and "total" in name.lower()
+    names = [
+        name for name in set[str]().union(*after.values()) if _RECOVERY in name.lower() and "total" in name.lower()
     ]
+    totals = [(counters[name], place) for place, counters in after.items() for name in names if name in counters]
     most, (index, link) = max(totals, key=lambda one: one[0], default=(0, (0, 0)))
     if not most:
         return ""

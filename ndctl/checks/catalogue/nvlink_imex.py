@@ -11,11 +11,12 @@ from ndctl.checks.base import Check, RackView
 from ndctl.checks.from_text import evidence, unusable
 from ndctl.checks.imex_mesh import READY, Mesh, culprits, mesh_of
 from ndctl.checks.majority import camps, majority
+from ndctl.checks.read_once import imex_of
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.places import Node
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.imex import Imex, parse
+from ndctl.parse.imex import Imex
 from ndctl.profiles.schema import Profile
 
 _ID = "nvlink.imex"
@@ -38,7 +39,7 @@ def _judge_rack(view: RackView, profile: Profile) -> list[Finding]:
             findings.append(missing)
             continue
         result = answer.results[commands.IMEX_DOMAIN.id]
-        facts = parse(result.stdout, result.stderr)
+        facts = imex_of(result.stdout, result.stderr)
         if not facts.nodes:
             findings.append(_no_table(answer, facts, result.stderr))
             continue
