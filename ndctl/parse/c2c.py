@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ndctl.parse.figures import with_unit
 from ndctl.parse.nvidia_trouble import Trouble, troubles
@@ -76,6 +77,7 @@ def parse(text: str, stderr: str = "") -> C2cStatus:
     )
 
 
+@lru_cache(maxsize=512)  # links that are well print the same
 def _link(number: int, printed: str) -> C2cLink:
     speed = with_unit(printed, "GB/s")
     if speed is not None:

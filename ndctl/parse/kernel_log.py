@@ -180,21 +180,22 @@ class _Reading:
         self.overflow = False
 
     def line(self, line: LogLine) -> None:
-        sxid = _SXID.search(line.text)
-        xid = None if sxid else _XID.search(line.text)
+        lowered = line.text.lower()  # a word tells at once what a pattern would take its time to find
+        numbered = "xid" in lowered
+        sxid = _SXID.search(line.text) if numbered else None
+        xid = _XID.search(line.text) if numbered and not sxid else None
         if sxid:
             self._sxid(sxid, line)
         elif xid:
             self._xid(xid, line)
-        if _FELL_OFF.search(line.text):
+        if _FELL_OFF.search(lowered):
             pci = xid["pci"] if xid else _first_pci(line.text)
             self._fell(pci)
         if sxid or xid:
             return
-        down = _DOWN.search(line.text)
+        down = _DOWN.search(line.text) if "down" in lowered or "lost carrier" in lowered else None
         if down:
             self._flap(down, line)
-        lowered = line.text.lower()
         for sign in SIGNS:
             if sign.matches(line.text, lowered):
                 self._event(sign, line)

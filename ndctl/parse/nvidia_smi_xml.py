@@ -48,19 +48,21 @@ def parse(text: str, stderr: str = "") -> Gpus:
         attached=whole(scan.log.get("attached gpus")),
         timestamp=known(scan.log.get("timestamp")),
         cut=scan.cut,
-        troubles=troubles(f"{text}\n{stderr}"),
+        troubles=troubles(f"{text if scan.said is None else scan.said}\n{stderr}"),
         problems=tuple(scan.problems[:20]),
     )
 
 
 @dataclass
 class _Found:
-    """gpus: (id, values) of each; log: what stands above them."""
+    """gpus: (id, values) of each; log: what stands above them; said: all of the text that may tell of a trouble, None
+    for the whole of it."""
 
     gpus: list[tuple[str | None, Leaves]] = field(default_factory=list)
     log: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     cut: bool = False
+    said: str | None = None
 
 
 def _of_a_shape(source: str) -> _Found | None:
@@ -78,12 +80,16 @@ def _of_a_shape(source: str) -> _Found | None:
     return _Found(
         gpus=[(id, Filled(shape, values)) for id, shape in zip(ids, shapes, strict=True)],
         log={name: value for name, place in log.items() if (value := filled(place, values)) is not None},
+        said="\n".join(f">{value}</" for value in dict.fromkeys(values)),  # as they stood between their tags
     )
 
 
 @lru_cache(maxsize=16)
 def _shape(pieces: tuple[str, ...]) -> tuple[dict[str, Place], list[Shape]] | None:
-    """Where the values that stand between these pieces belong: above all GPUs, and in each."""
+    """Where the values that stand between these pieces belong: above all GPUs, and in each. None where the pieces tell
+    of a trouble; no sentence goes on from a piece into a value, for a tag is between them."""
+    if troubles("\n".join(pieces)):
+        return None
     found = _whole_listing(numbered(pieces, before=">", behind="</"))
     if found is None:
         return None

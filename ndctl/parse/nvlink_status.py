@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ndctl.parse.figures import real
 from ndctl.parse.nvidia_trouble import Trouble, troubles
@@ -89,6 +90,7 @@ def _gpus(block: Block, unknown: dict[str, None], problems: list[str]) -> list[G
     return made
 
 
+@lru_cache(maxsize=512)  # links that are well print the same
 def _link(link: int, value: str) -> Link:
     rate = _RATE.match(value)
     if rate:

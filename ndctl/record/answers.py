@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,13 @@ _KINDS = {kind.value: kind for kind in OutcomeKind}
 
 def question(command: Command) -> bytes:
     """By what a question is known again in a replay; the text itself is not kept."""
-    return digest(encoded(command.shell))
+    return _question(command.shell)
+
+
+@lru_cache(maxsize=512)
+def _question(shell: str) -> bytes:
+    """All nodes are asked the same few dozen."""
+    return digest(encoded(shell))
 
 
 class Texts:
