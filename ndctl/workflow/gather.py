@@ -68,7 +68,11 @@ def _gather(
     def work_on(rack: Rack) -> None:
         work(rack)
         if across is None:  # else more may come of it
-            done_with(one, rack, source.earlier)
+            here.backlog.to_judge(rack.name)
+            try:
+                done_with(one, rack, source.earlier)
+            finally:
+                here.backlog.judged(rack.name)
 
     try:
         wait_for_all([racks.submit(work_on, rack) for rack in one.cluster.racks], work.stop)

@@ -20,6 +20,7 @@ from ndctl.model.events import Event, EventSink
 from ndctl.model.places import Node, Rack
 from ndctl.model.runner import NodeRunner
 from ndctl.model.status import Group, Level
+from ndctl.workflow.backlog import Backlog
 from ndctl.workflow.gathered import Gathered, disabled_checks, judged, merged, settle
 from ndctl.workflow.transport import Transport
 
@@ -111,6 +112,8 @@ class RackWork:
         self._again = [c for c in self.commands if c.order > 0 or c.id == "kernel-log"]
         self._places = threading.Semaphore(TESTED_AT_ONCE)
         self._stopping = threading.Event()
+        # A relay's heads ask their peers by themselves. With tests, racks are not judged as they come.
+        self.backlog = Backlog(math.inf if request.relay or request.level is not Level.QUICK else request.fanout)
         self._begun: dict[str, float] = {}
         self.tests_begun = math.inf  # by the source's clock, which is read for a budget only
         self._tests: Any = None
@@ -132,10 +135,12 @@ class RackWork:
 
         known: answers of nodes that need not be asked
         """
+        asked = [node for node in rack.nodes if node not in known]
+        self.backlog.begin(len(asked))
         self._begun[rack.name] = time.monotonic()
         self._tell(rack, "started", f"asking {len(rack.nodes)} nodes")
         try:
-            self._ask(rack, known)
+            self._ask(rack, asked, known)
             if self._tests is not None:
                 self._test(rack)
         finally:
@@ -149,6 +154,7 @@ class RackWork:
     def stop(self) -> None:
         """Begin nothing more: nodes being asked have a few seconds to finish, active tests are ended and clean up."""
         self._stopping.set()
+        self.backlog.end()
         self._transport.stop()
         if self._tests is not None:
             self._tests.stop()
@@ -164,14 +170,22 @@ class RackWork:
         for rack in racks:
             self._took(rack)
 
-    def _ask(self, rack: Rack, known: Mapping[Node, NodeAnswer]) -> None:
+    def _ask(self, rack: Rack, asked: Sequence[Node], known: Mapping[Node, NodeAnswer]) -> None:
+        awaited = len(asked)
+
         def keep(answer: NodeAnswer) -> None:
+            nonlocal awaited
+            awaited -= 1
+            self.backlog.answered()
             self._keep(answer)
             self._tell(rack, "running", f"{self._answered(rack)} of {len(rack.nodes)} nodes answered")
 
         for answer in known.values():
             self._keep(answer)
-        self._transport.collect({node: self.commands for node in rack.nodes if node not in known}, keep)
+        try:
+            self._transport.collect(dict.fromkeys(asked, self.commands), keep)
+        finally:
+            self.backlog.answered(awaited)
         with self._source.timing(f"{rack.name} settling"):
             settle(
                 self._one,
