@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ndctl.model.errors import ExitCode, worst_exit
+from ndctl.model.errors import ExitCode, NdctlError, worst_exit
 
 
 class Format(StrEnum):
@@ -24,7 +24,13 @@ def register(app: typer.Typer) -> None:
 def plan(
     inventory: Annotated[Path, typer.Argument(help="Inventory file.", metavar="INVENTORY", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write the plan here, for: ndctl deploy INVENTORY --plan FILE.")
+        str | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Write the plan here, for: ndctl deploy INVENTORY --plan FILE.",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="How the answer is printed.")] = Format.TABLE,
     detailed_exitcode: Annotated[
@@ -33,7 +39,7 @@ def plan(
 ) -> None:
     """Ask Azure what a deployment would change. Changes nothing.
 
-    Exit status: 0, 3 not signed in or not permitted, 4 Azure refuses a step or cannot be reached.
+    Exit status: 0, 2 usage or inventory, 3 not signed in or not permitted, 4 Azure refuses a step or cannot be reached.
     """
     from ndctl.azure.clients import connect
     from ndctl.cli.output import emit, say, verbosity
@@ -42,9 +48,12 @@ def plan(
     from ndctl.inventory.loader import load
     from ndctl.model.jsonable import dumps
     from ndctl.workflow.plan import make_plan
-    from ndctl.workflow.plan_file import plan_dict, write_plan
+    from ndctl.workflow.plan_file import plan_dict, refuse_out, write_plan
     from ndctl.workflow.prepare import render_to_deploy
 
+    file = _file(out)
+    if file is not None:
+        refuse_out(file)
     loaded = load(inventory)
     rendered = render_to_deploy(loaded)
     clients = connect(loaded)
@@ -53,18 +62,28 @@ def plan(
             made = make_plan(loaded, rendered, clients, sink)
     finally:
         clients.close()
-    if out is not None:
-        write_plan(made, out)
+    if file is not None:
+        write_plan(made, file)
     if output is Format.JSON:
         emit(dumps(plan_dict(made)))
     else:
         emit("\n".join(plan_lines(made, verbose=verbosity() > 0)))
-    if out is not None:
-        told = (
-            f"{out} written, digest {made.digest[:12]}; deploy exactly this with: ndctl deploy {inventory} --plan {out}"
-        )
+    if file is not None:
+        again = f"ndctl deploy {inventory} --plan {file}"
+        told = f"{file} written, digest {made.digest[:12]}; deploy exactly this with: {again}"
         (say if output is Format.JSON else emit)(told)
     codes = [made.exit_code]
     if detailed_exitcode and made.has_changes:
         codes.append(ExitCode.CHANGES)
     raise typer.Exit(int(worst_exit(codes)))
+
+
+def _file(out: str | None) -> Path | None:
+    """What --out names. Raises NdctlError (exit 2) for nothing, and for "-", which is no file."""
+    if out is None:
+        return None
+    if out in ("", "-"):
+        said = "names no file" if out == "" else "would be a file called '-'"
+        hint = "--out plan.json; the plan is printed, and not kept, with: -o json"
+        raise NdctlError("plan.out", f"--out '{out}' {said}", hint=hint, exit_code=ExitCode.USAGE)
+    return Path(out)

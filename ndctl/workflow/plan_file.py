@@ -15,7 +15,7 @@ from ndctl.workflow.plan import PLAN_SCHEMA, Act, Plan, Step
 from ndctl.workflow.plan_meaning import effects, meaning, worst_effect
 from ndctl.workflow.state_dir import replace_file
 
-_SHARED = 0o644  # a plan holds no secret, and is meant to be read by whoever deploys it
+_ANY_PLAN = "ndctl.plan/"  # of whatever version
 _WHAT_MOVED = {
     "inventory": "the inventory",
     "templates": "the rendered templates or their parameters",
@@ -54,14 +54,34 @@ def plan_dict(plan: Plan) -> dict[str, Any]:
     }
 
 
+def refuse_out(path: Path) -> None:
+    """Raises NdctlError (exit 2) where a plan would take the place of something else, or can have none.
+
+    An empty file and an earlier plan of any version may be replaced; a device or a pipe is written to.
+    """
+    try:
+        if path.is_dir():
+            raise _not_here(f"{path} is a directory")
+        if not path.is_file() or path.stat().st_size == 0 or _holds_a_plan(path):
+            return
+    except OSError as error:
+        raise _not_here(f"{path} cannot be read ({error.strerror or error}), so that it may be anything") from error
+    raise _not_here(f"{path} exists and is not a plan that ndctl wrote; it was not touched")
+
+
 def write_plan(plan: Plan, path: Path) -> None:
-    """An earlier plan of that name stays whole where this one cannot be written: NdctlError (exit 2)."""
+    """What is no plan is not replaced, and an earlier plan stays whole where this one cannot be written.
+
+    A plan holds no secret: a new file has the mode that any program's would, one that is replaced keeps its own.
+    Raises NdctlError (exit 2).
+    """
+    refuse_out(path)
     text = dumps(plan_dict(plan)) + "\n"
     try:
         if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
             path.write_text(text, encoding="utf-8")
         else:
-            replace_file(path.resolve(), text, mode=_SHARED)
+            replace_file(path.resolve(), text, private=False)
     except OSError as error:
         raise NdctlError(
             "plan.not-written",
@@ -72,18 +92,58 @@ def write_plan(plan: Plan, path: Path) -> None:
 
 
 def read_plan(path: Path) -> SavedPlan:
-    """Raises NdctlError (exit 2) for what is no plan file."""
+    """Raises NdctlError (exit 2) for what is no plan file, and for a plan of another version of ndctl."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told["schema"] != PLAN_SCHEMA:
-            raise KeyError(f"schema {told['schema']!r}")
-        digests = {name: str(told["digests"][name]) for name in _WHAT_MOVED}
-        return SavedPlan(path, str(told["cluster"]), str(told["digest"]), digests)
+        text = path.read_bytes()
     except OSError as error:
-        message = f"cannot read the plan {path}: {error.strerror}"
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"this is not a plan that ndctl wrote ({type(error).__name__}: {error})"
-    raise NdctlError(
+        raise _unreadable(path, f"cannot read the plan {path}: {error.strerror or error}") from error
+    told = _json_object(text)
+    if told is None:
+        raise _unreadable(path, f"this is not a plan that ndctl wrote: {'no JSON object' if text else 'it is empty'}")
+    schema = told.get("schema")
+    if schema != PLAN_SCHEMA:
+        if isinstance(schema, str) and schema.startswith(_ANY_PLAN):
+            raise _unreadable(
+                path, f"another version of ndctl wrote this plan ({schema}); this one reads {PLAN_SCHEMA}"
+            )
+        said = f"it says schema '{schema}'" if isinstance(schema, str) else "it names no schema"
+        raise _unreadable(path, f"this is not a plan that ndctl wrote: {said}")
+    digests = told.get("digests")
+    named: dict[str, Any] = {"cluster": told.get("cluster"), "digest": told.get("digest")}
+    named |= {f"digests.{name}": digests.get(name) if isinstance(digests, dict) else None for name in _WHAT_MOVED}
+    lacking = [name for name, value in named.items() if not isinstance(value, str)]
+    if lacking:
+        raise _unreadable(path, f"this is not a plan that ndctl wrote, or was cut: it lacks {', '.join(lacking)}")
+    return SavedPlan(path, named["cluster"], named["digest"], {name: named[f"digests.{name}"] for name in _WHAT_MOVED})
+
+
+def _holds_a_plan(path: Path) -> bool:
+    with path.open("rb") as file:
+        if not file.read(64).lstrip().startswith(b"{"):  # spares reading a whole disk image
+            return False
+    told = _json_object(path.read_bytes())
+    return told is not None and str(told.get("schema")).startswith(_ANY_PLAN)
+
+
+def _json_object(text: bytes) -> dict[str, Any] | None:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):  # no UTF-8 is a ValueError too
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _not_here(message: str) -> NdctlError:
+    return NdctlError(
+        "plan.other-file",
+        message,
+        hint="name another file: --out plan.json",
+        exit_code=ExitCode.USAGE,
+    )
+
+
+def _unreadable(path: Path, message: str) -> NdctlError:
+    return NdctlError(
         "plan.unreadable",
         message,
         hint="write one with: ndctl plan INVENTORY --out plan.json",

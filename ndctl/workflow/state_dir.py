@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,17 +51,30 @@ def write_private(path: Path, text: str) -> None:
         replace_file(path, text)
 
 
-def replace_file(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file in one step: a reader sees the old text or the new, never half. Raises OSError."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def replace_file(path: Path, text: str, *, private: bool = True) -> None:
+    """Write a file in one step: a reader sees the old text or the new, never half. Raises OSError.
+
+    private: readable by its owner only; else a file keeps its mode, and a new one has that of any new file there.
+    """
+    handle, temporary = _beside(path, private)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:  # mkstemp gives mode 0600
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        if mode != 0o600:
-            os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _beside(path: Path, private: bool) -> tuple[int, str]:
+    """A new file to write, in the folder of `path`: (its descriptor, its name)."""
+    if not private and not path.exists():
+        # os.open applies umask and the folder's default rights; to ask for the umask would mean to change it.
+        temporary = str(path.parent / f".{path.name}.{secrets.token_hex(8)}")
+        return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), temporary
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+    if not private:
+        os.fchmod(handle, stat.S_IMODE(path.stat().st_mode))
+    return handle, temporary

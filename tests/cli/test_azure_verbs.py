@@ -129,6 +129,20 @@ def test_what_is_no_plan_is_said(region: Region, ndctl: Ndctl, tmp_path: Path, t
     assert said.code == 2 and "not a plan that ndctl wrote" in said.err
 
 
+@pytest.mark.parametrize("out", ["", "-"])
+def test_a_plan_is_written_to_a_file_of_its_own_or_azure_is_not_asked(
+    region: Region, ndctl: Ndctl, out: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inventory = region.inventory()
+    before, requests = inventory.read_bytes(), len(region.requests())
+    over = ndctl("plan", inventory, "--out", inventory)
+    assert over.code == 2 and "not a plan that ndctl wrote" in over.err and inventory.read_bytes() == before
+    said = ndctl("plan", inventory, "--out", out)
+    assert said.code == 2 and f"--out '{out}'" in said.err and "-o json" in said.err
+    assert len(region.requests()) == requests and not [one for one in tmp_path.iterdir() if one.is_file()]
+
+
 def test_without_a_terminal_consent_is_an_option(region: Region, ndctl: Ndctl) -> None:
     said = ndctl("deploy", region.inventory(), "-o", "json")
     assert (said.code, said.out) == (2, "")
