@@ -69,7 +69,7 @@ def scale(
 
     with writing(loaded, "scale", break_lock=break_lock, say=say) as held:
         goes = leaving(wished, racks, held.clients)
-        direction = "in" if goes.racks else "out"
+        direction = "in" if goes.racks else "out" if racks > goes.standing else "none"
         work = _fewer if goes.racks else _more
         told, lines, code = work(wished, held, goes, yes=yes, force=force, before=note_wish)
     if output is Format.JSON:
@@ -78,7 +78,8 @@ def scale(
             "cluster": loaded.inventory.cluster,
             "inventory": str(inventory),
         }
-        body |= {"racks": racks, "racks_before": loaded.inventory.racks, "direction": direction}
+        body |= {"racks": racks, "racks_before": goes.standing, "racks_in_inventory": loaded.inventory.racks}
+        body |= {"direction": direction}
         emit(dumps({**body, "written": write, **told, "exit_code": int(code)}))
     else:
         again = f"ndctl scale {inventory} --racks {racks}"
@@ -145,10 +146,11 @@ def _fewer(
 
     refuse_protected(wished)
     name = wished.inventory.cluster
-    say(f"{name}: {len(goes.racks)} racks go, {sum(goes.vms.values())} VMs:")
+    go = "1 rack goes" if len(goes.racks) == 1 else f"{len(goes.racks)} racks go"
+    say(f"{name}: {go}, {_vms(sum(goes.vms.values()))}:")
     for rack in goes.racks:
         of_rack = (label(one) for one in goes.plan.resources if one.rack == rack)
-        say(f"  - {rack}  {goes.vms[rack]} VMs: {', '.join(of_rack)}")
+        say(f"  - {rack}  {_vms(goes.vms[rack])}: {', '.join(of_rack)}")
     if not force:
         everything = discover(wished, held.clients)
         part = Cluster(name, tuple(rack for rack in everything.racks if rack.name in goes.racks))
@@ -161,3 +163,7 @@ def _fewer(
     result = replace(result, run=held.run, calls=held.clients.tally.calls(), lost_lock_to=held.lock.lost_to)
     say(result.calls.line())
     return {"deploy": None, "destroy": result.as_dict()}, result_lines(result), result.exit_code
+
+
+def _vms(count: int) -> str:
+    return f"{count} VM{'' if count == 1 else 's'}"

@@ -31,8 +31,10 @@ Opener = Callable[["Loaded", Cluster, int], Transport]
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """racks: names of those that go; vms: rack -> how many VMs it has; plan: exactly what will be deleted."""
+    """standing: how many racks there are now, those that go among them; racks: names of those that go;
+    vms: rack -> how many VMs it has; plan: exactly what will be deleted."""
 
+    standing: int
     racks: tuple[str, ...]
     vms: Mapping[str, int]
     plan: DestroyPlan
@@ -51,7 +53,9 @@ def leaving(loaded: Loaded, racks: int, clients: AzureClients) -> Leaving:
     # Not `created_by_ndctl`: whatever else happens, the group itself stays.
     contents = GroupContents(group.exists, False, goes, ())
     plan = DestroyPlan(cluster, str(loaded.path), clients.resource_group, contents)
-    return Leaving(names, {rack: len(live[rack].instances) if rack in live else 0 for rack in names}, plan)
+    standing = len({rack for rack in live if _number(rack)} | set(names))
+    vms = {rack: len(live[rack].instances) if rack in live else 0 for rack in names}
+    return Leaving(standing, names, vms, plan)
 
 
 def refuse_in_use(

@@ -81,6 +81,19 @@ def test_racks_in_use_stay_unless_forced(region: Region, ndctl: Ndctl) -> None:
     assert "still says racks: 2; --write changes it" in forced.err
 
 
+def test_what_stands_counts_and_not_what_the_file_says(region: Region, ndctl: Ndctl) -> None:
+    inventory = region.inventory(racks=1)
+    first = json.loads(ndctl("scale", inventory, "--racks", 1, "--yes", "-o", "json").out)
+    assert (first["direction"], first["racks_before"]) == ("out", 0)
+    region.change(inventory, racks=2)
+    told = json.loads(ndctl("scale", inventory, "--racks", 1, "--yes", "-o", "json").out)
+    assert (told["direction"], told["racks_before"], told["racks"], told["racks_in_inventory"]) == ("none", 1, 1, 2)
+    assert ndctl("scale", inventory, "--racks", 2, "--yes").code == 0
+    less = ndctl("scale", inventory, "--racks", 1, "--yes", "-o", "json")
+    assert (json.loads(less.out)["direction"], json.loads(less.out)["racks_before"]) == ("in", 2)
+    assert ": 1 rack goes, 18 VMs:" in less.err
+
+
 def test_protected_clusters_grow_and_do_not_shrink(region: Region, ndctl: Ndctl) -> None:
     inventory = region.inventory(racks=1, protect=True)
     assert ndctl("deploy", inventory, "--yes").code == 0
