@@ -1,15 +1,19 @@
 """One active test per rack at a time: a lease kept on the nodes themselves, so that operators on different
-machines see each other. It names its holder and ends by itself at reboot or when its time is over.
+machines see each other. It names its holder and ends by itself at reboot or when its time is over; earlier it is taken
+over by the machine of its holder, once that process is gone.
 
-A lease is one file with three lines: until when (seconds since 1970 by the node's clock), token, holder.
+A lease is one file with four lines: until when (seconds since 1970 by the node's clock), token, holder, and the process
+of `lease_process` (which an earlier ndctl did not write).
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from ndctl.jobs.lease_process import is_gone, this_process
 from ndctl.model.answers import Command, NodeAnswer, OutcomeKind
 from ndctl.model.places import Node
 from ndctl.model.runner import NodeRunner
@@ -20,16 +24,17 @@ _OPEN = (
     'umask 022; d="$NDCTL_SYSROOT"/run/lock; [ -d "$d" ] && [ -w "$d" ] || d="${HOME:-/tmp}/.cache/$(uname -n)"; '
     'mkdir -p "$d" || exit 1; l="$d/ndctl-active-test"; '
     '[ ! -r "$d" ] || { exec 9< "$d" && flock -w 5 9 2>/dev/null; }; '
-    "until=; token=; holder=; "
-    '[ ! -r "$l" ] || { read -r until; read -r token; read -r holder; } < "$l"; '
+    "until=; token=; holder=; process=; "
+    '[ ! -r "$l" ] || { read -r until; read -r token; read -r holder; read -r process; } < "$l"; '
 )
 _HELD = 75  # EX_TEMPFAIL
+_YEAR_10000 = 253_402_300_800
 _NAMELESS = "somebody who left no name"
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """`held_by` is "" when the lease was taken on all of `nodes`, else who has it and since when."""
+    """`held_by` is "" when the lease was taken on all of `nodes`, else who has it, since when and until when."""
 
     nodes: tuple[Node, ...]
     token: str
@@ -73,44 +78,77 @@ def give_back(runner: NodeRunner, lease: Lease) -> None:
     runner.ask({node: [Command("lease-back", script, timeout_s=15, cap_bytes=2_000)] for node in lease.nodes})
 
 
-# Who holds the node just now: token and holder, or nothing. Reads only.
+# Who holds the node just now: holder, token, process and end, or nothing. Reads only.
 LOOK = Command(
     "lease-look",
     'l="$NDCTL_SYSROOT"/run/lock/ndctl-active-test; '
     '[ -r "$l" ] || l="${HOME:-/tmp}/.cache/$(uname -n)/ndctl-active-test"; '
-    '[ -r "$l" ] || exit 0; { read -r until; read -r token; read -r holder; } < "$l"; '
+    '[ -r "$l" ] || exit 0; process=; '
+    '{ read -r until; read -r token; read -r holder; read -r process; } < "$l"; '
     'case "$until" in "" | *[!0-9]* | ?????????????*) exit 0 ;; esac; '
-    '[ "$until" -lt "$(date +%s)" ] || printf "%s\\n%s\\n" "$token" "$holder"',
+    '[ "$until" -lt "$(date +%s)" ] || printf "%s\\n" "$holder" "$token" "$process" "$until"',
     timeout_s=15,
     cap_bytes=2_000,
 )
 
 
 def holder_in(answer: NodeAnswer, token: str) -> str:
-    """Who holds the node that was asked `LOOK`, "" when nobody does or it is held under `token`."""
+    """Who holds the node that was asked `LOOK`, "" when nobody does, it is held under `token`, or was by a process of
+    this machine that is gone."""
     result = answer.results.get(LOOK.id)
-    theirs, _, holder = result.stdout.partition("\n") if result is not None else ("", "", "")
-    return (_one_line(holder) or _NAMELESS) if theirs and theirs != token else ""
+    theirs = _Held.read(result.stdout) if result is not None else None
+    return theirs.who if theirs and theirs.token and theirs.token != token and not is_gone(theirs.process) else ""
 
 
-def _take_script(holder: str, token: str, lifetime_s: int) -> str:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a node says of a lease that it has."""
+
+    who: str
+    token: str
+    process: str
+
+    @classmethod
+    def read(cls, stdout: str) -> _Held:
+        """Of four lines: holder, token, process, end."""
+        holder, token, process, until = [*map(_one_line, stdout.split("\n")), "", "", "", ""][:4]
+        ends = ""
+        if until.isascii() and until.isdigit() and 0 < int(until) < _YEAR_10000:
+            at = datetime.fromtimestamp(int(until), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            ends = f"; unless it is renewed, the lease ends by itself at {at}"
+        return cls((holder or _NAMELESS) + ends, token, process)
+
+
+def _take_script(holder: str, token: str, lifetime_s: int, over: str) -> str:
+    """over: the process of a lease whose holder is gone, "" for none."""
+    old = f'[ "$until" -lt "$now" ] || [ "$process" = {shlex.quote(over)} ]' if over else '[ "$until" -lt "$now" ]'
     return (
         f'{_OPEN}now=$(date +%s); case "$until" in "" | *[!0-9]* | ?????????????*) until=0 ;; esac; '
         't=$(mktemp "$l.XXXXXX") && chmod 644 "$t" && '
-        f'printf "%s\\n%s\\n%s, since %s\\n" $((now + {int(lifetime_s)})) {shlex.quote(token)} '
-        f'{shlex.quote(_one_line(holder))} "$(date -u +%FT%TZ)" > "$t" || {{ rm -f "$t"; exit 1; }}; '
+        f'printf "%s\\n%s\\n%s, since %s\\n%s\\n" $((now + {int(lifetime_s)})) {shlex.quote(token)} '
+        f'{shlex.quote(_one_line(holder))} "$(date -u +%FT%TZ)" {shlex.quote(this_process())} > "$t" || '
+        f'{{ rm -f "$t"; exit 1; }}; '
         f'if [ "$token" = {shlex.quote(token)} ]; then mv -f "$t" "$l"; exit; fi; '
         # An old lease may be another user's.
-        'if [ -e "$l" ] && [ "$until" -lt "$now" ]; then rm -f "$l" 2>/dev/null || sudo -n rm -f "$l" 2>/dev/null; fi; '
+        f'if [ -e "$l" ] && {{ {old}; }}; then rm -f "$l" 2>/dev/null || sudo -n rm -f "$l" 2>/dev/null; fi; '
         # A link to a file is made at once and whole, or not at all.
         'ln "$t" "$l" 2>/dev/null; r=$?; rm -f "$t"; [ $r = 0 ] || '
-        f'{{ [ ! -e "$l" ] || {{ echo "$holder"; exit {_HELD}; }}; echo "no link can be made in $d" >&2; exit 1; }}'
+        f'{{ [ ! -e "$l" ] || {{ printf "%s\\n" "$holder" "$token" "$process" "$until"; exit {_HELD}; }}; '
+        'echo "no link can be made in $d" >&2; exit 1; }'
     )
 
 
 def _take(runner: NodeRunner, lease: Lease, nodes: Sequence[Node], holder: str, lifetime_s: int) -> Lease:
-    script = _take_script(holder, lease.token, lifetime_s)
-    answers = runner.ask({node: [Command("lease", script, timeout_s=15, cap_bytes=2_000)] for node in nodes})
+    def ask(over: Mapping[Node, str]) -> Mapping[Node, NodeAnswer]:
+        scripts = {node: _take_script(holder, lease.token, lifetime_s, gone) for node, gone in over.items()}
+        return runner.ask(
+            {node: [Command("lease", one, timeout_s=15, cap_bytes=2_000)] for node, one in scripts.items()}
+        )
+
+    answers = dict(ask(dict.fromkeys(nodes, "")))
+    left = {node: there.process for node in nodes if (there := _held(answers[node])) and is_gone(there.process)}
+    if left:
+        answers |= ask(left)
     held, problem = "", ""
     for node in nodes:
         answer = answers[node]
@@ -118,12 +156,17 @@ def _take(runner: NodeRunner, lease: Lease, nodes: Sequence[Node], holder: str, 
         if result is None:
             said = f"{node.name}: {answer.outcome.kind.value} {answer.outcome.detail}".strip()
             problem = problem or ("interrupted" if answer.outcome.kind is OutcomeKind.INTERRUPTED else said)
-        elif result.exit_code == _HELD:
-            held = held or f"{_one_line(result.stdout) or _NAMELESS} (on {node.name})"
+        elif there := _held(answer):
+            held = held or f"{there.who} (on {node.name})"
         elif result.exit_code != 0:
             said = _one_line(result.stderr) or f"exit code {result.exit_code}"
             problem = problem or f"{node.name}: the lease could not be written: {said}"
     return Lease(lease.nodes, lease.token, held, problem)
+
+
+def _held(answer: NodeAnswer) -> _Held | None:
+    result = answer.results.get("lease")
+    return _Held.read(result.stdout) if result is not None and result.exit_code == _HELD else None
 
 
 def _one_line(text: str) -> str:

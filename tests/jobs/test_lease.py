@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from ndctl.jobs.lease import Lease, give_back, renew, take
+from ndctl.jobs.lease import LOOK, Lease, give_back, holder_in, renew, take
+from ndctl.jobs.lease_process import is_gone, this_process
 from ndctl.model.answers import Command
 from ndctl.model.places import Node
 from tests.jobs.local_nodes import LocalNodes
@@ -169,3 +172,75 @@ def test_a_lock_folder_that_is_not_ours_is_passed_over(nodes: LocalNodes) -> Non
     folder.chmod(0o555)
     assert take(nodes, nodes.nodes, FIRST, "a", 600).taken
     assert not list(folder.iterdir())
+
+
+PROCESS = (
+    "import sys; from ndctl.jobs.lease_process import this_process; print(this_process(), flush=True); sys.stdin.read()"
+)
+
+
+@pytest.fixture
+def killed() -> str:
+    """A process of this machine that held a lease and is gone."""
+    with subprocess.Popen([sys.executable, "-c", PROCESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        text = holder.stdout.readline().decode().strip()
+        assert text and not is_gone(text)
+        holder.kill()
+    return text
+
+
+def looked(nodes: LocalNodes, token: str) -> list[str]:
+    return [holder_in(answer, token) for answer in nodes.ask({node: [LOOK] for node in nodes.nodes}).values()]
+
+
+def test_the_lease_of_a_process_of_this_machine_that_is_gone_is_taken_over(
+    nodes: LocalNodes, killed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("ndctl.jobs.lease.this_process", lambda: killed)
+        take(nodes, nodes.nodes, FIRST, "a", 600)
+    assert looked(nodes, "b") == ["", "", ""]
+    assert take(nodes, nodes.nodes, SECOND, "b", 600).taken and tidy(nodes)
+    assert all(file(nodes, node).read_text().splitlines()[1] == "b" for node in nodes.nodes)
+    third = take(nodes, nodes.nodes, "third@ops-1", "c", 600)  # its holder lives: it is this very process
+    assert not third.taken and third.held_by.startswith(SECOND)
+    assert all(who.startswith(SECOND) for who in looked(nodes, "c"))
+
+
+def test_of_another_machine_or_an_earlier_ndctl_it_is_said_when_the_lease_ends(
+    nodes: LocalNodes, killed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = f"{'0' * 16} {killed.partition(' ')[2]}"
+    for process in (elsewhere, "", "garbage"):
+        with monkeypatch.context() as patch:
+            patch.setattr("ndctl.jobs.lease.this_process", lambda text=process: text)
+            lease = take(nodes, nodes.nodes, FIRST, "a", 600)
+        path = file(nodes, nodes.nodes[0])
+        path.write_text("4102444800\n" + path.read_text().partition("\n")[2])
+        ends = "; unless it is renewed, the lease ends by itself at 2100-01-01T00:00:00Z"
+        second = take(nodes, nodes.nodes, SECOND, "b", 600)
+        assert not second.taken and second.held_by.endswith(f"{ends} (on rack01-n01)")
+        assert looked(nodes, "b")[0].endswith(ends)
+        give_back(nodes, lease)
+    path.write_text("4102444800\na\nfirst@ops-1")  # three lines, the last one cut
+    assert take(nodes, nodes.nodes[:1], SECOND, "b", 600).held_by.startswith("first@ops-1; unless")
+    path.write_text("999999999999\na\nfirst@ops-1\n")
+    assert take(nodes, nodes.nodes[:1], SECOND, "b", 600).held_by == "first@ops-1 (on rack01-n01)"
+
+
+def test_a_process_number_that_another_has_by_now_holds_nothing() -> None:
+    mark, pid, start = this_process().split()
+    assert not is_gone(f"{mark} {pid} {start}")
+    assert is_gone(f"{mark} {pid} {int(start) + 1}")
+    assert not is_gone(f"{mark} {pid}")
+
+
+def test_a_killed_process_that_nobody_waited_for_holds_nothing() -> None:
+    holder = subprocess.Popen([sys.executable, "-c", PROCESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    text = holder.stdout.readline().decode().strip()
+    holder.kill()
+    os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and stays a zombie
+    assert is_gone(text)
+    holder.communicate()

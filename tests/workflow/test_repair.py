@@ -17,6 +17,7 @@ from ndctl.azure.clients import AzureClients, connect
 from ndctl.cli.repair import result_lines
 from ndctl.inventory.loader import Loaded, load
 from ndctl.jobs.lease import Lease, give_back, take
+from ndctl.jobs.lease_process import this_process
 from ndctl.model.answers import NodeAnswer, Outcome, OutcomeKind
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.places import Node
@@ -316,6 +317,21 @@ def test_what_is_refused_ends_and_what_does_not_come_back_can_be_tried_otherwise
             repair(replace(made, request=replace(made.request, force=False)), clients)
         give_back(transport, Lease((mate,), "theirs"))
     assert plan(loaded, clients, RepairAction.REDEPLOY).leased
+
+
+def test_the_lease_of_a_repair_that_was_killed_while_it_validated_stops_nobody(
+    loaded: Loaded, clients: AzureClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its validation held the rack under a token of its own, and its process on this machine is gone."""
+    plan(loaded, clients, RepairAction.REBOOT)  # learns the jump host
+    cluster = discover(loaded, clients)
+    with closing(open_transport(loaded, cluster, 4)) as transport:
+        mark, pid, start = this_process().split()
+        with monkeypatch.context() as patch:
+            patch.setattr("ndctl.jobs.lease.this_process", lambda: f"{mark} {pid} {int(start) - 1}")
+            assert take(transport, cluster.nodes, "first@ops-1, run x", "run-x", 600).taken
+    again = done(loaded, clients, RepairAction.REBOOT)
+    assert again.exit_code is ExitCode.OK, json.dumps(standing(again))
 
 
 def test_ctrl_c_while_evidence_is_taken_keeps_the_action_from_being_sent(
