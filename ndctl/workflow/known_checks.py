@@ -71,6 +71,8 @@ def known_checks() -> tuple[KnownCheck, ...]:
 
 def wrongly_disabled(loaded: Loaded) -> list[NdctlError]:
     """An error, at its line, for each of `disabled_checks` that names no check: it would switch nothing off."""
+    if not loaded.inventory.disabled_checks:
+        return []  # nothing is switched off; the active tests take 0.2 s to import
     ids = [check.id for check in known_checks()]
     errors = []
     for index, entry in enumerate(loaded.inventory.disabled_checks):

@@ -23,15 +23,20 @@ _RECOVERY = "recovery"  # a link that retrained under traffic: works again, and 
 Place = tuple[int, int]  # index of a GPU, number of its link
 
 
-def _values(facts: NvlinkErrors) -> dict[Place, dict[str, int]]:
+def _values(facts: NvlinkErrors) -> dict[Place, Mapping[str, int]]:
     """Of every link that is listed, the counters that have a value."""
-    found: dict[Place, dict[str, int]] = {}
+    found: dict[Place, Mapping[str, int]] = {}
+    known: dict[int, dict[str, int]] = {}  # links that print the same share their counters, which `facts` holds
     for gpu in facts.gpus:
         if gpu.index is None:
             continue
         for link in gpu.links:
-            told = {name: value for name, value in link.counters.items() if value is not None}
-            found.setdefault((gpu.index, link.link), {}).update(told)
+            told = known.get(id(link.counters))
+            if told is None:
+                told = {name: value for name, value in link.counters.items() if value is not None}
+                known[id(link.counters)] = told
+            place = (gpu.index, link.link)
+            found[place] = {**found[place], **told} if place in found else told
     return found
 
 
