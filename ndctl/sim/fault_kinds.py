@@ -786,8 +786,9 @@ _KINDS = (
         "delete-locked",
         "arm",
         "a management lock forbids deleting",
-        {"name": "part of the resource's name"},
-        "409 ScopeLocked when a resource of that name, or its group, is deleted; others go.",
+        {"name": "part of the name of a resource or a resource group"},
+        "409 ScopeLocked when a resource of that name, or its group, is deleted; others go. A group's lock holds for "
+        "everything in it.",
         "lock on {name}",
         required=("name",),
     ),

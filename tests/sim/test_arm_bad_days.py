@@ -89,3 +89,22 @@ def test_a_lock_keeps_one_resource_and_the_group_it_is_in(region: Region, faults
     assert caught.value.error is not None and caught.value.error.code == "ScopeLocked"
     faults.clear()
     region.resources.resource_groups.begin_delete(group).result()
+
+
+def test_a_lock_on_a_group_keeps_it_and_everything_in_it(region: Region, faults: FaultBook) -> None:
+    group, other = region.group("rg-shut"), region.group("rg-free")
+    for one in (group, other):
+        region.deploy(one, "d", template(identity("inside")))
+    faults.add("delete-locked", name="rg-shut")
+    [inside] = list(region.resources.resources.list_by_resource_group(group))
+    for delete in (
+        lambda: region.resources.resource_groups.begin_delete(group),
+        lambda: region.resources.resources.begin_delete_by_id(inside.id.lstrip("/"), api_version="2024-11-30"),
+    ):
+        with pytest.raises(HttpResponseError) as caught:
+            delete()
+        assert caught.value.status_code == 409 and caught.value.error is not None
+        assert caught.value.error.code == "ScopeLocked"
+        assert f"are locked: '{region.resources.resource_groups.get(group).id}'" in caught.value.message
+    region.resources.resource_groups.begin_delete(other).result()
+    assert not region.resources.resource_groups.check_existence(other)

@@ -52,6 +52,7 @@ class Groups:
             self._region.store.put("groups", key, record)
             return Answer(200, record)
         if request.method == "DELETE":
+            self._region.planted.refuse_group_delete(record["id"], subscription, record["name"])
             for rid, _ in self._region.in_group(key):
                 self._region.planted.refuse_delete(rid)
             record["properties"] = {"provisioningState": "Deleting"}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ndctl.sim.arm.errors import ArmError
-from ndctl.sim.arm.ids import ResourceId
+from ndctl.sim.arm.ids import ResourceId, group_id
 from ndctl.sim.faults import Fault, FaultBook
 
 _RACK_TAG = "ndctl-rack"
@@ -77,15 +77,17 @@ class Planted:
         return sum(float(fault["seconds"]) for fault in self._book.of("azure-clock-skew"))
 
     def refuse_delete(self, rid: ResourceId) -> None:
-        """ArmError when a lock is on this resource."""
+        """ArmError when a lock is on this resource or on the group it is in."""
+        self.refuse_group_delete(str(rid), rid.subscription, rid.group)
         for fault in self._book.of("delete-locked"):
             if str(fault["name"]).lower() in rid.name.lower():
-                raise ArmError(
-                    409,
-                    "ScopeLocked",
-                    f"The scope '{rid}' cannot perform delete operation because following scope(s) are locked: "
-                    f"'{rid}'. Please remove the lock and try again.",
-                )
+                raise _locked(str(rid), str(rid))
+
+    def refuse_group_delete(self, scope: str, subscription: str, group: str) -> None:
+        """ArmError when a lock is on the group, which everything in it inherits."""
+        for fault in self._book.of("delete-locked"):
+            if str(fault["name"]).lower() in group.lower():
+                raise _locked(scope, group_id(subscription, group))
 
     def delete_never_ends(self, rid: ResourceId) -> bool:
         return any(str(fault["name"]).lower() in rid.name.lower() for fault in self._book.of("delete-never-ends"))
@@ -162,6 +164,15 @@ class Planted:
                     }
                 ],
             )
+
+
+def _locked(scope: str, lock_at: str) -> ArmError:
+    return ArmError(
+        409,
+        "ScopeLocked",
+        f"The scope '{scope}' cannot perform delete operation because following scope(s) are locked: "
+        f"'{lock_at}'. Please remove the lock and try again.",
+    )
 
 
 def allocation_failed(where: str) -> ArmError:
