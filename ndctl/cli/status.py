@@ -95,9 +95,12 @@ def _counts(one: ClusterStatus) -> str:
         return racks
     if not one.group_exists:
         return f"{racks} asked for, nothing deployed: resource group {one.resource_group} does not exist"
-    whole = sum(rack.as_asked for rack in one.racks)
-    return f"{racks}: {whole} with all VMs running" + (
-        f", {len(one.racks) - whole} not" if whole < len(one.racks) else ""
+    asked = [rack for rack in one.racks if rack.asked]
+    whole = sum(rack.as_asked for rack in asked)
+    return (
+        f"{racks}: {whole} with all VMs running"
+        + (f", {len(asked) - whole} not" if whole < len(asked) else "")
+        + (f", {len(one.racks) - len(asked)} beyond the inventory" if len(asked) < len(one.racks) else "")
     )
 
 

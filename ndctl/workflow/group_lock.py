@@ -178,10 +178,13 @@ def _is_gone(holder: Holder) -> bool:
 
     A claim of this very process is an earlier one: the file lock, which is held, keeps two of them apart.
     """
-    if holder.mark != _mark() or not holder.mark.strip("0"):
+    return process_is_gone(holder) or (_is_here(holder) and holder.pid == os.getpid())
+
+
+def process_is_gone(holder: Holder) -> bool:
+    """Whether no process of the holder's number runs here any more. False for a holder of another machine."""
+    if not _is_here(holder):
         return False
-    if holder.pid == os.getpid():
-        return True
     try:
         os.kill(holder.pid, 0)
     except ProcessLookupError:
@@ -189,6 +192,10 @@ def _is_gone(holder: Holder) -> bool:
     except PermissionError:
         return False
     return False
+
+
+def _is_here(holder: Holder) -> bool:
+    return holder.mark == _mark() and bool(holder.mark.strip("0"))
 
 
 def _mark() -> str:

@@ -7,14 +7,18 @@ import getpass
 import json
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.workflow.lock_holder import holder_name
 from ndctl.workflow.state_dir import keeping
+
+_A_LOOK_S = 0.05
 
 
 def _now() -> datetime:
@@ -32,7 +36,7 @@ def cluster_lock(folder: Path, cluster: str, doing: str, now: Callable[[], datet
         with keeping(path):
             file = open_files.enter_context(path.open("a+b", buffering=0))
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file)
         except BlockingIOError:
             file.seek(0)
             raise _held(cluster, file.read().decode(errors="replace")) from None
@@ -53,10 +57,11 @@ def cluster_lock(folder: Path, cluster: str, doing: str, now: Callable[[], datet
 
 
 def lock_of(folder: Path) -> str:
-    """Who holds the cluster's lock file, "" when nobody does. Reads only, and never takes the lock, not even briefly:
-    whoever wants it at that moment would be refused. A holder of this machine that was killed holds nothing."""
+    """Who holds the cluster's lock file, "" when nobody does. Changes nothing. A holder of this machine that was killed
+    holds nothing. A text of ours is believed, so that the lock need not be tried, which would be in the way of whoever
+    takes it at that moment; of any other text it is (`cluster_lock` asks twice)."""
     try:
-        text = (folder / "lock").read_text(encoding="utf-8")
+        text = (folder / "lock").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""  # no such file: nobody ever did
     if not text:
@@ -67,9 +72,32 @@ def lock_of(folder: Path) -> str:
             os.kill(int(holder["pid"]), 0)
     except (ProcessLookupError, OverflowError):
         return ""
-    except (PermissionError, ValueError, KeyError, TypeError):
-        pass  # another user's process, or a text cut short while it is written: somebody is there
+    except PermissionError:
+        pass  # another user's process
+    except (ValueError, KeyError, TypeError):
+        return _who(text)[0] if _is_locked(folder / "lock") else ""
     return _who(text)[0]
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process has the file locked, whatever stands in it."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _lock(file: BinaryIO) -> None:
+    """Raises BlockingIOError. Asked again after a moment: `lock_of` may have been looking."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(_A_LOOK_S)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def this_holder() -> str:

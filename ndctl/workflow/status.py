@@ -189,7 +189,7 @@ def _asked(
     from ndctl.azure.deployments import unfinished
     from ndctl.azure.group_tags import read_tags
     from ndctl.workflow.audit import audit_tag
-    from ndctl.workflow.group_lock import lock_tag
+    from ndctl.workflow.group_lock import lock_tag, process_is_gone
     from ndctl.workflow.live import live_racks
     from ndctl.workflow.lock_holder import read
 
@@ -203,7 +203,8 @@ def _asked(
     claim = tags.get(lock_tag(known.cluster), "")
     holder = read(claim)
     if claim and (holder is None or holder.until > clients.clock.now()):
-        known = replace(known, locks=(*known.locks, f"on Azure: {holder.who if holder else claim}"))
+        gone = ": its process is gone; the next command takes the lock" if holder and process_is_gone(holder) else ""
+        known = replace(known, locks=(*known.locks, f"on Azure: {holder.who if holder else claim}{gone}"))
     return replace(
         known,
         group_exists=True,

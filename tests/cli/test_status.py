@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
 
 from ndctl.model.findings import RackResult, Run
@@ -75,6 +79,7 @@ def test_racks_beyond_the_inventory_and_vms_that_do_not_run(region: Region, ndct
     inventory = region.inventory(racks=2)
     assert ndctl("deploy", inventory, "--yes").code == 0
     region.change(inventory, racks=1)
+    assert "2 racks: 1 with all VMs running, 1 beyond the inventory\n" in ndctl("status", inventory).out
     loaded = load(inventory)
     clients = connect(loaded)
     sets = clients.compute.virtual_machine_scale_set_vms
@@ -82,7 +87,7 @@ def test_racks_beyond_the_inventory_and_vms_that_do_not_run(region: Region, ndct
     clients.close()
     said = ndctl("status", inventory)
     assert "running 17/18" in said.out and "running 18, beyond the inventory" in said.out
-    assert "2 racks: 0 with all VMs running" in said.out
+    assert "2 racks: 0 with all VMs running, 1 not, 1 beyond the inventory\n" in said.out
 
 
 def test_a_cluster_that_cannot_be_reached_costs_the_others_nothing(
@@ -130,5 +135,37 @@ def test_who_holds_the_cluster_and_what_azure_still_runs(region: Region, ndctl: 
     assert lock_of(folder) == ""  # killed: such a process there is not
     (folder / "lock").write_text(json.dumps({**holder, "host": "elsewhere"}))
     assert lock_of(folder).startswith("deploy by x on elsewhere")
-    (folder / "lock").write_text('{"doing": "de')
-    assert lock_of(folder) == "another ndctl"
+
+
+@pytest.mark.parametrize("text", [b'{"doing": "de', b"rubbish", b"[]", b"\xff\xfe", b"7"])
+def test_a_lock_file_with_rubbish_is_held_by_whoever_holds_it(tmp_path: Path, text: bytes) -> None:
+    from ndctl.workflow.locks import cluster_lock, lock_of
+
+    with cluster_lock(tmp_path, "c", "deploy"):
+        (tmp_path / "lock").write_bytes(text)  # as while the holder writes its name
+        assert lock_of(tmp_path) == "another ndctl"
+    (tmp_path / "lock").write_bytes(text)
+    assert lock_of(tmp_path) == ""
+
+
+def test_a_claim_on_azure_whose_process_was_killed_is_told_as_that(region: Region, ndctl: Ndctl) -> None:
+    from ndctl.azure.clients import connect
+    from ndctl.azure.group_tags import merge_tags
+    from ndctl.inventory.loader import load
+    from ndctl.workflow.group_lock import _mark, lock_tag
+    from ndctl.workflow.lock_holder import Holder
+
+    inventory = region.inventory()
+    assert ndctl("deploy", inventory, "--yes").code == 0
+    killed = subprocess.Popen(["true"])
+    killed.wait(30)
+    with closing(connect(load(inventory))) as clients:
+        now = clients.clock.now()
+        claim = Holder("repair", "root@vm", killed.pid, now, now + 900, _mark(), "ab")
+        merge_tags(clients, {lock_tag(name_of(inventory)): claim.text()})
+        [told] = asked(ndctl, inventory)
+        assert told["locks"] == [f"on Azure: {claim.who}: its process is gone; the next command takes the lock"]
+        elsewhere = replace(claim, mark="12345678")
+        merge_tags(clients, {lock_tag(name_of(inventory)): elsewhere.text()})
+        [told] = asked(ndctl, inventory)
+        assert told["locks"] == [f"on Azure: {claim.who}"]
