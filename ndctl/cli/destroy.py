@@ -37,6 +37,7 @@ def destroy(
 
     from ndctl.cli.consent import ask
     from ndctl.cli.interrupts import Interrupts
+    from ndctl.cli.lost_answers import going_on_without
     from ndctl.cli.output import emit, say
     from ndctl.cli.progress import progress
     from ndctl.inventory.loader import load
@@ -45,7 +46,7 @@ def destroy(
     from ndctl.workflow.destroy import plan_destroy, refuse_protected
     from ndctl.workflow.writing import writing
 
-    loaded = load(inventory)
+    loaded = load(inventory, answers_lost=going_on_without)
     refuse_protected(loaded)
     name = loaded.inventory.cluster
     with writing(loaded, "destroy", break_lock=break_lock, say=say) as held:
@@ -72,6 +73,8 @@ def plan_lines(plan: DestroyPlan) -> list[str]:
     """What will go, in the order in which it goes, and what stays."""
     from ndctl.workflow.destroy import label
 
+    if not plan.group.exists:
+        return [f"{plan.cluster}: resource group {plan.resource_group} does not exist"]
     if plan.nothing_to_do:
         return [f"{plan.cluster}: nothing in {plan.resource_group} carries its tags"]
     lines = [f"{plan.cluster}: will be deleted from resource group {plan.resource_group}:"]
@@ -90,6 +93,8 @@ def result_lines(result: DestroyResult) -> list[str]:
     from ndctl.workflow.destroy import label
 
     plan = result.plan
+    if not plan.group.exists:
+        return [f"{plan.cluster}: nothing to delete, resource group {plan.resource_group} does not exist"]
     if plan.nothing_to_do:
         return [f"{plan.cluster}: nothing to delete"]
     lines = [f"{plan.cluster}: {result.summary}"]
@@ -106,6 +111,9 @@ def result_lines(result: DestroyResult) -> list[str]:
         lines.append(
             f'  resource group {plan.resource_group}  not deleted: {fault.summary}: "{fault.innermost_message}"'
         )
+        lines.append(f"    next: {fault.next_step}")
+    elif result.group_stays:
+        lines.append(f"  resource group {plan.resource_group} stays: {result.group_stays}")
     if result.interrupted:
         lines.append(f"interrupted: Azure goes on with what was sent; next: ndctl destroy {plan.inventory}")
     return lines

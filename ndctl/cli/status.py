@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ndctl.cli.plan import Format
-from ndctl.model.errors import ManyErrors, worst_exit
+from ndctl.model.errors import ManyErrors
 
 if TYPE_CHECKING:
     from ndctl.model.errors import NdctlError
@@ -40,21 +40,22 @@ def status(
     Exit status: 0 whatever the racks are like, 2 an inventory is wrong (the others are told), 3 not signed in or not
     permitted, 4 Azure cannot be reached.
     """
+    from ndctl.cli.lost_answers import going_on_without
     from ndctl.cli.main import show_error
     from ndctl.cli.output import emit
     from ndctl.inventory.loader import load_each
     from ndctl.model.jsonable import dumps
-    from ndctl.workflow.status import exit_code, last_verdicts, status_dict
+    from ndctl.workflow.status import exit_code, last_verdicts, status_dict, unread
     from ndctl.workflow.status import status as look
 
-    loaded, errors = load_each(inventories)
+    loaded, errors = load_each(inventories, answers_lost=going_on_without)
     for error in errors:
         show_error(error)
-    told = look(loaded, last_verdicts(record))
-    code = worst_exit([exit_code(told), *(error.exit_code for error in errors)])
+    told = (*look(loaded, last_verdicts(record)), *unread(errors))
+    code = exit_code(told)
     if output is Format.JSON:
         emit(dumps(status_dict(told, code)))
-    elif told:
+    else:
         emit("\n".join(line for one in told for line in cluster_lines(one)))
     raise typer.Exit(int(code))
 
@@ -63,8 +64,8 @@ def cluster_lines(one: ClusterStatus) -> list[str]:
     """One line for the cluster, then its racks, equal neighbours folded."""
     from ndctl.report.fold import node_set
 
-    place = f"{one.region}/{one.zone}" if one.zone else one.region or "static racks"
-    lines = [f"{one.cluster}  {place}   {_counts(one)}"]
+    place = f"{one.region}/{one.zone}" if one.zone else one.region or ("" if one.on_azure else "static racks")
+    lines = ["  ".join(part for part in (one.cluster, place, f" {_counts(one)}") if part)]
     lines += [f"  locked {lock}" for lock in one.locks]
     if one.last_change:
         lines.append(f"  last change: {one.last_change}")
@@ -88,6 +89,8 @@ def cluster_lines(one: ClusterStatus) -> list[str]:
 
 
 def _counts(one: ClusterStatus) -> str:
+    if one.unread:
+        return "its inventory is wrong"
     if one.error is not None:
         return "not reached"
     racks = f"{len(one.racks)} rack{'' if len(one.racks) == 1 else 's'}"
@@ -132,7 +135,8 @@ def _error_lines(error: NdctlError) -> list[str]:
     errors = error.errors if isinstance(error, ManyErrors) else [error]
     lines = []
     for one in errors:
-        lines.append(f"  could not be asked: {one.message}")
+        where = f"{one.where}: " if one.where else ""
+        lines.append(f"  could not be asked: {where}{one.message}")
         if one.hint:
             lines.append(f"    next: {one.hint}")
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from ndctl.profiles.schema import Profile
 
 __all__ = ["Loaded", "json_schema", "load", "load_each", "load_many", "static_cluster"]
 
+AnswersLost = Callable[[NdctlError], None]
 _START = "ndctl init NAME writes one to start from"
 
 
@@ -72,9 +73,11 @@ class Loaded:
         return self.inventory.image or self.profile.azure.image.value
 
 
-def load(path: Path | str) -> Loaded:
+def load(path: Path | str, *, answers_lost: AnswersLost | None = None) -> Loaded:
     """Read one inventory.
 
+    answers_lost: told why what first contact has proven cannot be read, for who does not judge by it: the profile's own
+    figures then serve. Without it that is an error.
     Raises NdctlError, or ManyErrors when there are several, all exit 2 and each at file:line:column.
     """
     file = Path(path)
@@ -97,7 +100,13 @@ def load(path: Path | str) -> Loaded:
     errors += broken_rules(inventory, profile, document)
     if errors:
         raise _together(errors)
-    proven = proven_of(profile, inventory, file)
+    try:
+        proven = proven_of(profile, inventory, file)
+    except NdctlError as error:
+        if answers_lost is None:
+            raise
+        answers_lost(error)
+        proven = {}
     return Loaded(inventory, file, with_proven(profile, inventory.cluster, proven), document, proven)
 
 
@@ -112,7 +121,9 @@ def load_many(paths: Iterable[Path | str]) -> list[Loaded]:
     return found
 
 
-def load_each(paths: Iterable[Path | str]) -> tuple[list[Loaded], list[NdctlError]]:
+def load_each(
+    paths: Iterable[Path | str], *, answers_lost: AnswersLost | None = None
+) -> tuple[list[Loaded], list[NdctlError]]:
     """As `load_many`, but the sound ones are returned beside the errors of the others."""
     found: list[Loaded] = []
     errors: list[NdctlError] = []
@@ -120,7 +131,7 @@ def load_each(paths: Iterable[Path | str]) -> tuple[list[Loaded], list[NdctlErro
     errors += missing
     for file in files:
         try:
-            loaded = load(file)
+            loaded = load(file, answers_lost=answers_lost)
         except ManyErrors as many:
             errors += many.errors
         except NdctlError as error:

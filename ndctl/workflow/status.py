@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ndctl.inventory.state_place import cluster_place
-from ndctl.model.errors import ExitCode, NdctlError, worst_exit
+from ndctl.model.errors import ExitCode, ManyErrors, NdctlError, worst_exit
 from ndctl.model.places import rack_name
 from ndctl.report.fold import natural
 from ndctl.workflow.locks import lock_of
@@ -91,7 +91,8 @@ class RackStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """on_azure False: static racks. error: why it could not be asked; then there is only what is known here."""
+    """on_azure False: static racks. error: why it could not be asked; then there is only what is known here; unread:
+    because its inventory is wrong."""
 
     cluster: str
     inventory: str
@@ -105,6 +106,7 @@ class ClusterStatus:
     unfinished: tuple[tuple[str, str], ...] = ()
     racks: tuple[RackStatus, ...] = ()
     error: NdctlError | None = None
+    unread: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -120,8 +122,40 @@ class ClusterStatus:
             "racks": [rack.as_dict() for rack in self.racks],
             "error": None
             if self.error is None
-            else {"code": self.error.code, "message": self.error.message, "next_step": self.error.hint},
+            else {"code": self.error.code, "message": _message(self.error), "next_step": self.error.hint},
         }
+
+
+def _message(error: NdctlError) -> str:
+    if isinstance(error, ManyErrors):
+        return "; ".join(map(_message, error.errors))
+    return f"{error.where}: {error.message}" if error.where else error.message
+
+
+def unread(errors: Sequence[NdctlError]) -> tuple[ClusterStatus, ...]:
+    """One for each inventory that is wrong, so that none of those asked for is missing from the answer."""
+    files: dict[str, list[NdctlError]] = {}
+    for error in errors:
+        files.setdefault(str(error.where.file) if error.where else "", []).append(error)
+    return tuple(_unread(file, wrong) for file, wrong in files.items())
+
+
+def _unread(file: str, errors: list[NdctlError]) -> ClusterStatus:
+    """Called by the cluster's name where the file tells it, else by the file's."""
+    from ndctl.profiles.marked_yaml import read
+
+    try:
+        data = read(Path(file), "inventory").data
+    except NdctlError:
+        data = {}
+    name = data.get("cluster")
+    return ClusterStatus(
+        name if isinstance(name, str) and name else Path(file).name or "inventory",
+        file,
+        on_azure="static" not in data,
+        error=errors[0] if len(errors) == 1 else ManyErrors(errors),
+        unread=True,
+    )
 
 
 def exit_code(clusters: Sequence[ClusterStatus]) -> ExitCode:

@@ -111,6 +111,29 @@ def test_a_cluster_that_cannot_be_reached_costs_the_others_nothing(
     assert [one["on_azure"] for one in told] == [True, True, False]
     mixed = ndctl("status", tmp_path / "wrong.yaml", sound)
     assert mixed.code == 2 and "unknown key 'rack'" in mixed.err and "running 18/18" in mixed.out
+    assert "wrong   its inventory is wrong\n" in mixed.out and "wrong.yaml:2:1: unknown key 'rack'" in mixed.out
+    (tmp_path / "no.yaml").write_text("- not\n")
+    told = asked(ndctl, tmp_path / "wrong.yaml", sound, tmp_path / "no.yaml", tmp_path / "lab.yaml")
+    assert [one["cluster"] for one in told] == [name_of(sound), "lab", "wrong", "no.yaml"]
+    assert [one["error"] is None for one in told] == [True, True, False, False]
+    assert "unknown key 'rack'" in told[2]["error"]["message"] and "missing" in told[2]["error"]["message"]
+
+
+def test_answers_of_first_contact_that_cannot_be_read_stop_neither_status_nor_destroy(
+    region: Region, ndctl: Ndctl
+) -> None:
+    from ndctl.inventory.loader import load
+    from ndctl.workflow.state_dir import cluster_dir
+
+    inventory = region.inventory()
+    assert ndctl("deploy", inventory, "--yes").code == 0
+    loaded = load(inventory)
+    (cluster_dir(loaded.inventory, loaded.path) / "first-contact.json").write_text("{")
+    for verb in ("plan", "deploy", "validate"):
+        assert ndctl(verb, inventory).code == 2
+    for said in (ndctl("status", inventory), ndctl("destroy", inventory, "--yes")):
+        assert said.code == 0
+        assert "what was proven of this cluster cannot be read" in said.err and "going on without it\n" in said.err
 
 
 def test_who_holds_the_cluster_and_what_azure_still_runs(region: Region, ndctl: Ndctl) -> None:
