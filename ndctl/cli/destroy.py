@@ -59,7 +59,7 @@ def destroy(
         with progress() as sink, interrupts.first(held.lock.stop.set, meaning):
             result = destroy_plan(plan, held.clients, on_event=sink, stop=held.lock.stop)
         result = replace(result, interrupted=result.interrupted or interrupts.happened)
-        held.line.ended(result.summary, result.exit_code)
+        held.line.ended(result.summary, result.exit_code, tag=plan.group.exists)
         result = replace(result, run=held.run, calls=held.clients.tally.calls(), lost_lock_to=held.lock.lost_to)
     say(result.calls.line())
     if output is Format.JSON:

@@ -73,10 +73,13 @@ class AuditLine:
         with keeping(self._folder / _FILE):
             self._write({"event": "begun"})
 
-    def ended(self, result: str, exit_code: int, *, digest: str = "", **more: Any) -> None:
-        """result: a few words, "63 racks as planned, 1 partial"; digest: of what was to be done."""
+    def ended(self, result: str, exit_code: int, *, digest: str = "", tag: bool = True, **more: Any) -> None:
+        """result: a few words, "63 racks as planned, 1 partial"; digest: of what was to be done; tag: False where
+        there is no resource group to tell it, and Azure is left alone."""
         self.told = True
         self._write_end({"result": result, "exit_code": int(exit_code), "digest": digest, **more})
+        if not tag:
+            return
         who = self._who["identity"] or self._who["holder"]
         at = self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = f"{at} {self._verb} by {who}: {result}, exit {int(exit_code)}"

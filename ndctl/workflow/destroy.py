@@ -77,6 +77,17 @@ class DestroyResult:
         return held_by(self.failed)
 
     @property
+    def group_stays(self) -> str:
+        """Why the resource group is still there although it was to go, "" otherwise."""
+        if self.group_deleted or not self.plan.deletes_group:
+            return ""
+        if self.failed or self.left:
+            return "not all of it is gone"
+        if self.group_fault:
+            return "Azure did not delete it"
+        return "interrupted before its turn" if self.interrupted else "something was put into it meanwhile"
+
+    @property
     def exit_code(self) -> ExitCode:
         if self.interrupted:
             return ExitCode.INTERRUPTED
@@ -96,22 +107,20 @@ class DestroyResult:
 
     def as_dict(self) -> dict[str, Any]:
         """The published form."""
-        holds = self.held_by
         return {
             "schema": DESTROY_SCHEMA,
             "cluster": self.plan.cluster,
             "inventory": self.plan.inventory,
             "resource_group": {
                 "name": self.plan.resource_group,
+                "exists": self.plan.group.exists and not self.group_deleted,
                 "deleted": self.group_deleted,
+                "stays": self.group_stays or None,
                 "foreign_resources": len(self.plan.group.foreign),
                 "fault": self.group_fault.as_dict() if self.group_fault else None,
             },
             "gone": [one.id for one in self.gone],
-            "failed": [
-                {"id": one.id, "fault": fault.as_dict(), "held_by": holds[one.id].id if one.id in holds else None}
-                for one, fault in self.failed
-            ],
+            "failed": self._failures(),
             "left": [one.id for one in self.left],
             "interrupted": self.interrupted,
             "run": self.run,
@@ -119,6 +128,17 @@ class DestroyResult:
             "lost_lock_to": self.lost_lock_to,
             "exit_code": int(self.exit_code),
         }
+
+    def _failures(self) -> list[dict[str, Any]]:
+        """What waits for another resource is not helped by trying it again, whatever Azure's error says of itself."""
+        holds, told = self.held_by, []
+        for one, fault in self.failed:
+            entry = {"id": one.id, "fault": fault.as_dict(), "held_by": None}
+            if holder := holds.get(one.id):
+                step = f"First let {label(holder)} go, which uses it; its own failure says how."
+                entry |= {"fault": {**fault.as_dict(), "retryable": False, "next_step": step}, "held_by": holder.id}
+            told.append(entry)
+        return told
 
 
 def plan_destroy(loaded: Loaded, clients: AzureClients) -> DestroyPlan:
@@ -176,13 +196,23 @@ def destroy(
                     failed[resource.id] = (resource, fault)
             if ended.interrupted or stop.is_set():
                 return DestroyResult(plan, tuple(gone), tuple(failed.values()), interrupted=ended.interrupted)
-        before, todo = todo, [one for one, fault in failed.values() if _worth_another_pass(fault)]
+        before, todo = todo, _again(tuple(failed.values()))
         if not todo or len(todo) == len(before):
             break
     result = DestroyResult(plan, tuple(gone), tuple(failed.values()))
     if failed or not plan.deletes_group:
         return result
     return _delete_empty_group(result, clients, on_event)
+
+
+def _again(failed: Sequence[tuple[Resource, AzureFault]]) -> list[Resource]:
+    """What another pass may delete: not what is in use by something that failed for good."""
+    for_good = {one.id for one, fault in failed if not _worth_another_pass(fault)}
+    holds = held_by(failed)
+    return [
+        one for one, _ in failed
+        if one.id not in for_good and not (one.id in holds and holds[one.id].id in for_good)
+    ]  # fmt: skip
 
 
 def _worth_another_pass(fault: AzureFault) -> bool:

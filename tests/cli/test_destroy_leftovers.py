@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from ndctl.azure.clients import connect
 from ndctl.azure.resources import delete_resource
@@ -99,3 +102,27 @@ def test_bad_answers_in_the_middle_are_ridden_out(region: Region) -> None:
         assert region.billable(clients.resource_group) == []
         region.faults.clear()
         clients.close()
+
+
+def test_where_there_is_no_group_that_is_said_and_nothing_is_written(region: Region, ndctl: Callable[..., Any]) -> None:
+    inventory = region.inventory()
+    group, asked = yaml.safe_load(inventory.read_text())["resource_group"], len(region.requests())
+    said = ndctl("destroy", inventory, "--yes")
+    assert said.code == 0 and f"resource group {group} does not exist" in said.out and "not tagged" not in said.err
+    told = json.loads(ndctl("destroy", inventory, "--yes", "-o", "json").out)
+    assert told["resource_group"]["exists"] is False and told["resource_group"]["stays"] is None
+    sent = [one for one in region.requests()[asked:] if one["method"] not in ("GET", "HEAD")]
+    assert [one for one in sent if "/subscriptions/" in one["path"]] == []
+
+
+def test_a_locked_group_keeps_everything_and_names_it(region: Region, ndctl: Callable[..., Any]) -> None:
+    inventory = region.inventory()
+    assert ndctl("deploy", inventory, "--yes").code == 0
+    group = yaml.safe_load(inventory.read_text())["resource_group"]
+    before = region.billable(group)
+    region.faults.add("delete-locked", name=group)
+    said = ndctl("destroy", inventory, "--yes")
+    assert said.code == 5 and f"resource group {group} stays: not all of it is gone" in said.out
+    assert region.billable(group) == before
+    region.faults.clear()
+    assert ndctl("destroy", inventory, "--yes").code == 0 and region.billable(group) == []

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -154,4 +156,28 @@ def test_what_a_locked_scale_set_still_uses_is_told_as_its_consequence(
     assert {one.id for one in result.held_by.values()} <= locked
     lines = result_lines(result)
     assert sum("ScopeLocked" in line for line in lines) == 2 and sum("next:" in line for line in lines) == 2
+    assert lines[-1] == f"  resource group {clients.resource_group} stays: not all of it is gone"
+    told = result.as_dict()
+    assert told["resource_group"]["exists"] and told["resource_group"]["stays"] == "not all of it is gone"
+    for one in told["failed"]:
+        if one["held_by"] is not None:
+            kind, name = one["held_by"].split("/")[-2:]
+            assert f"{kind}/{name}" in one["fault"]["next_step"] and one["fault"]["retryable"] is False
+    deletes = Counter(one["path"].partition("?")[0] for one in region.requests() if one["method"] == "DELETE")
+    tried = {one.id: deletes[one.id] for one, _ in result.failed}
+    assert set(tried.values()) == {1}, "what a locked resource holds was tried again"
     assert destroy(plan_destroy(loaded, clients), clients).exit_code is ExitCode.OK
+
+
+def test_what_came_into_the_group_meanwhile_keeps_it_and_that_is_said(
+    loaded: Loaded, clients: AzureClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployed(loaded, clients)
+    plan = plan_destroy(loaded, clients)
+    somebodys = Resource("/x", "Microsoft.Network/publicIPAddresses", "somebodys", "")
+    now = replace(plan.group, ours=(), foreign=(somebodys,))
+    monkeypatch.setattr(ndctl.workflow.destroy, "list_group", lambda *_: now)
+    result = destroy(plan, clients)
+    assert not result.group_deleted and result.exit_code is ExitCode.OK
+    told = f"  resource group {clients.resource_group} stays: something was put into it meanwhile"
+    assert told in result_lines(result)
