@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ndctl.inventory.static import static_cluster
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.model.places import Cluster, Node, Rack, node_name, rack_name
+from ndctl.workflow.places_file import rack_number, read_places, write_places
 from ndctl.workflow.positions import Place, assign
 from ndctl.workflow.side_by_side import side_by_side
-from ndctl.workflow.state_dir import cluster_dir, write_private
+from ndctl.workflow.state_dir import cluster_dir
 
 if TYPE_CHECKING:
     from ndctl.azure.clients import AzureClients
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["NODES_SCHEMA", "discover", "keep_place", "learn_host_keys", "nodes_dict"]
 
 NODES_SCHEMA = "ndctl.nodes/1"
-_PLACES_SCHEMA = "ndctl.places/1"
-_RACK_NAME = re.compile(r"^rack(\d{2,})$")
+_SCALE_SET_HOLDS = 100  # VMs of one placement group; the inventory takes no more either
 READERS = 8
 
 
@@ -50,10 +47,10 @@ def keep_place(loaded: Loaded, rack: str, position: int, place: Place) -> None:
     """Write down who stands at a position from now on: a replacement takes the place of the VM it replaces, and no
     other place that happens to be free."""
     path = cluster_dir(loaded.inventory, loaded.path) / "nodes.json"
-    stored = _read_places(path)
+    stored = read_places(path, loaded.inventory.cluster, _most_positions(loaded))
     others = {at: one for at, one in stored.get(rack, {}).items() if one.instance_id != place.instance_id}
     stored[rack] = {**others, position: place}
-    _write_places(path, loaded.inventory.cluster, stored)
+    write_places(path, loaded.inventory.cluster, stored)
 
 
 def learn_host_keys(
@@ -113,7 +110,7 @@ def _from_azure(loaded: Loaded, clients: AzureClients) -> Cluster:
         raise KeyboardInterrupt
     addresses = {rack: read.results[index] for index, rack in enumerate(names)}
     folder = cluster_dir(inventory, loaded.path)
-    stored = _read_places(folder / "nodes.json")
+    stored = read_places(folder / "nodes.json", inventory.cluster, _most_positions(loaded))
     racks = []
     for number in sorted({*range(1, (inventory.racks or 0) + 1), *(_number(rack) for rack in names)}):
         rack = rack_name(number)
@@ -142,20 +139,20 @@ def _from_azure(loaded: Loaded, clients: AzureClients) -> Cluster:
         wanted = number <= (inventory.racks or 0)
         expected = loaded.vms_per_rack if wanted else (here.scale_set.capacity if here else 0)
         racks.append(Rack(rack, number, expected, tuple(nodes)))
-    _write_places(folder / "nodes.json", inventory.cluster, stored)
+    write_places(folder / "nodes.json", inventory.cluster, stored)
     return Cluster(inventory.cluster, tuple(racks))
 
 
 def _number(rack: str) -> int:
-    match = _RACK_NAME.match(rack)
-    if not match or rack_name(int(match[1])) != rack:
+    number = rack_number(rack)
+    if number is None:
         raise NdctlError(
             "nodes.rack-tag",
             f"a scale set carries the tag ndctl-rack={rack!r}, which is no rack's name",
             hint="ndctl writes that tag itself, as rack07; mend it or delete the scale set",
             exit_code=ExitCode.USAGE,
         )
-    return int(match[1])
+    return number
 
 
 def _state(provisioning: str, power: str) -> str:
@@ -165,34 +162,8 @@ def _state(provisioning: str, power: str) -> str:
     return power
 
 
-def _read_places(path: Path) -> dict[str, dict[int, Place]]:
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if told["schema"] != _PLACES_SCHEMA:
-            raise KeyError(f"schema {told['schema']!r}")
-        return {
-            rack: {int(position): Place(str(one["instance_id"]), str(one["vm_id"])) for position, one in places.items()}
-            for rack, places in told["racks"].items()
-        }
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NdctlError(
-            "nodes.places",
-            f"{path} cannot be read ({type(error).__name__}: {error}), and it says which VM stands behind which name",
-            hint=f"restore it, or move it away to number the nodes anew: mv {path} {path}.old",
-            exit_code=ExitCode.USAGE,
-        ) from error
-
-
-def _write_places(path: Path, cluster: str, racks: dict[str, dict[int, Place]]) -> None:
-    told = {
-        "schema": _PLACES_SCHEMA,
-        "cluster": cluster,
-        "racks": {
-            rack: {str(at): {"instance_id": one.instance_id, "vm_id": one.vm_id} for at, one in sorted(places.items())}
-            for rack, places in sorted(racks.items())
-            if places
-        },
-    }
-    write_private(path, json.dumps(told, indent=1) + "\n")
+def _most_positions(loaded: Loaded) -> int:
+    """Twice what a rack can hold: a replacement that is listed beside the VM that still goes takes a new position."""
+    profile = loaded.profile
+    a_rack = profile.vms_per_rack.value if profile.nvlink.domain.value == "rack" else _SCALE_SET_HOLDS
+    return 2 * a_rack
