@@ -100,6 +100,12 @@ class Session(paramiko.Transport):
             cut_socket(self.sock)
             return False
 
+    def _filter_algorithm(self, type_: str) -> tuple[str, ...]:
+        """Nothing is disabled, so nothing need be filtered; paramiko asks for it a dozen times a login."""
+        if self.disabled_algorithms:
+            return tuple(super()._filter_algorithm(type_))
+        return tuple(getattr(self, f"_preferred_{type_}"))
+
     def _log(self, level: int, msg: str, *args: object) -> None:
         """Nobody reads paramiko's log; what goes wrong is told by Faults."""
 
