@@ -110,7 +110,7 @@ def connect(loaded: LoadedInventory, *, credential: TokenCredential | None = Non
             hint=f"ndctl validate {loaded.path}",
             exit_code=ExitCode.USAGE,
         )
-    cloud = resolve_cloud(inventory.cloud, loaded.path_of)
+    cloud = resolve_cloud(inventory.cloud, loaded.path_of, loaded.where)
     renewable = None
     if credential is None:
         credential = renewable = RenewableCredential(

@@ -11,7 +11,7 @@ from azure.identity import AzureAuthorityHosts
 from azure.mgmt.core.tools import get_arm_endpoints
 
 from ndctl.inventory.schema import CustomCloud
-from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.model.errors import ExitCode, NdctlError, Where
 
 _NAMED = {
     "public": (AzureClouds.AZURE_PUBLIC_CLOUD, AzureAuthorityHosts.AZURE_PUBLIC_CLOUD),
@@ -57,8 +57,10 @@ class Cloud:
         return str(self.ca) if self.ca else True
 
 
-def resolve_cloud(cloud: str | CustomCloud, path_of: Callable[[str], Path]) -> Cloud:
-    """The cloud an inventory names. `path_of` makes a path of the inventory absolute.
+def resolve_cloud(
+    cloud: str | CustomCloud, path_of: Callable[[str], Path], where: Callable[[str], Where] | None = None
+) -> Cloud:
+    """The cloud an inventory names. `path_of` makes a path of the inventory absolute; `where`: a key's place in it.
 
     Raises NdctlError (exit 2) for an endpoint that is not https and for files that do not exist.
     """
@@ -73,8 +75,13 @@ def resolve_cloud(cloud: str | CustomCloud, path_of: Callable[[str], Path]) -> C
             "cloud.not-https",
             f"cloud.endpoint is {cloud.endpoint}; a sign-in token is only ever sent over https",
             hint="write an https:// URL and give its CA with cloud.ca",
+            where=where("cloud.endpoint") if where else None,
             exit_code=ExitCode.USAGE,
         )
+
+    def existing(key: str, named: str | None) -> Path | None:
+        return _existing(key, path_of(named), where(key) if where else None) if named else None
+
     endpoint = cloud.endpoint.rstrip("/")
     audience = (cloud.audience or endpoint).rstrip("/")
     authority = cloud.authority or AzureAuthorityHosts.AZURE_PUBLIC_CLOUD
@@ -83,18 +90,20 @@ def resolve_cloud(cloud: str | CustomCloud, path_of: Callable[[str], Path]) -> C
         endpoint,
         authority.removeprefix("https://").rstrip("/"),
         f"{audience}/.default",
-        ca=_existing("cloud.ca", path_of(cloud.ca)) if cloud.ca else None,
-        identity=_existing("cloud.identity", path_of(cloud.identity)) if cloud.identity else None,
+        ca=existing("cloud.ca", cloud.ca),
+        identity=existing("cloud.identity", cloud.identity),
         poll_s=0.25,
     )
 
 
-def _existing(key: str, path: Path) -> Path:
+def _existing(key: str, path: Path, where: Where | None) -> Path:
     if not path.is_file():
+        meant = "the CA that signs the endpoint" if key == "cloud.ca" else "the identity to sign in with"
         raise NdctlError(
             "cloud.no-file",
-            f"{key}: there is no file {path}",
-            hint="the embedded region writes it when it starts: ndctl sim up",
+            f"{key}: {path} is a directory" if path.is_dir() else f"{key}: there is no file {path}",
+            hint=f"put {meant} there, or name its place; an embedded region writes it when it starts: ndctl sim up",
+            where=where,
             exit_code=ExitCode.USAGE,
         )
     return path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ndctl.cli.output import emit, say
-from ndctl.model.errors import ManyErrors
+from ndctl.model.errors import ManyErrors, NdctlError
 
 if TYPE_CHECKING:
     from ndctl.inventory.loader import Loaded
@@ -36,28 +36,45 @@ def lint(
 ) -> None:
     """Check inventories; every error is shown at its line. Exit 2 when there is one.
 
-    A key file that is not on this machine is a warning: another one may deploy.
+    A file it names that is missing, empty or unreadable on this machine is a warning: another one may deploy.
     """
     from datetime import UTC, datetime
 
     from ndctl.inventory.loader import load_each
-    from ndctl.inventory.named_files import missing_files
+    from ndctl.inventory.named_files import unusable_files
     from ndctl.workflow.known_checks import switched_off, wrongly_disabled
 
     sound, errors = load_each(paths)
     today = datetime.now(UTC).date()
     for loaded in sound:
-        wrong = wrongly_disabled(loaded)
+        wrong = [*wrongly_disabled(loaded), *_refused_key(loaded)]
         errors += wrong
         if not wrong:
             emit(f"{loaded.path}: ok ({summary(loaded)})")
-            for where, told in missing_files(loaded):
+            for where, told in unusable_files(loaded):
                 say(f"{where}  warning: {told}")
             for entry in switched_off(loaded, today):
                 if not entry.in_force:
                     say(f"{entry.where}  warning: {entry.warning}")
     if errors:
         raise errors[0] if len(errors) == 1 else ManyErrors(errors)
+
+
+def _refused_key(loaded: Loaded) -> list[NdctlError]:
+    """Why the file of ssh.public_key would be refused: a private key, or a kind that Azure does not take."""
+    from ndctl.inventory.named_files import public_key_file
+    from ndctl.render.keys import public_key
+
+    file = public_key_file(loaded)
+    if file is None:
+        return []
+    if loaded.inventory.static is not None and b"PRIVATE KEY" not in file.read_bytes():
+        return []
+    try:
+        public_key(loaded.inventory.ssh.public_key, loaded.path_of, loaded.where("ssh.public_key"))
+    except NdctlError as error:
+        return [error]
+    return []
 
 
 def show(

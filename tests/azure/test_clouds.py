@@ -6,7 +6,7 @@ import pytest
 
 from ndctl.azure.clouds import resolve_cloud
 from ndctl.inventory.schema import CustomCloud
-from ndctl.model.errors import ExitCode, NdctlError
+from ndctl.model.errors import ExitCode, NdctlError, Where
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,11 @@ def test_custom_endpoint_is_its_own_audience(tmp_path: Path) -> None:
 def test_named_file_must_exist(tmp_path: Path, key: str) -> None:
     custom = CustomCloud.model_validate({"endpoint": "https://localhost:1", key: "gone"})
     with pytest.raises(NdctlError, match=f"cloud.{key}: there is no file") as caught:
+        resolve_cloud(
+            custom, lambda text: tmp_path / text, lambda at: Where("a.yaml", 3 if at == f"cloud.{key}" else 0)
+        )
+    assert caught.value.exit_code is ExitCode.USAGE and str(caught.value.where) == "a.yaml:3"
+    assert caught.value.hint.startswith("put the "), "what it is, for a cloud that is not the embedded region too"
+    (tmp_path / "gone").mkdir()
+    with pytest.raises(NdctlError, match="is a directory"):
         resolve_cloud(custom, lambda text: tmp_path / text)
-    assert caught.value.exit_code is ExitCode.USAGE

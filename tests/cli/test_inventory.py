@@ -48,16 +48,62 @@ def test_one_of_a_thing_is_singular(app: typer.Typer) -> None:
     assert run(app, "lint", "a.yaml") == "a.yaml: ok (cluster a1, 1 rack, 18 VMs, profile gb300)\n"
 
 
-def test_lint_warns_of_key_files_that_are_not_here(app: typer.Typer) -> None:
-    text = starter("a1").replace("ssh:\n", "ssh:\n  public_key: keys/own.pub\n  private_key: keys/own\n")
+def linted(app: typer.Typer, text: str) -> list[tuple[str, str]]:
+    """(the line of the inventory, its warning) of each warning."""
     Path("a.yaml").write_text(text, encoding="utf-8")
-    Path("keys").mkdir()
-    Path("keys/own").touch()
     result = CliRunner().invoke(app, ["inventory", "lint", "a.yaml"], catch_exceptions=False)
     assert result.exit_code == 0 and result.stdout.startswith("a.yaml: ok")
-    [line] = result.stderr.splitlines()
-    assert line.endswith(f"warning: there is no file {Path.cwd()}/keys/own.pub on this machine")
-    assert text.splitlines()[int(line.split(":")[1]) - 1].startswith("  public_key")
+    told = [line.partition("  warning: ") for line in result.stderr.splitlines()]
+    return [(text.splitlines()[int(where.split(":")[1]) - 1].strip(), warning) for where, _, warning in told]
+
+
+def test_lint_warns_of_key_files_that_are_not_here(app: typer.Typer) -> None:
+    Path("keys").mkdir()
+    Path("keys/own").write_text("x")
+    [(line, warning)] = linted(
+        app, starter("a1").replace("ssh:\n", "ssh:\n  public_key: keys/own.pub\n  private_key: keys/own\n")
+    )
+    assert line == "public_key: keys/own.pub"
+    assert warning.startswith(f"there is no file {Path.cwd()}/keys/own.pub on this machine: ssh-keygen")
+
+
+def test_lint_warns_of_every_file_it_names(app: typer.Typer) -> None:
+    cloud = "cloud: {endpoint: 'https://arm.example'}\n".replace("}", ",\n  ca: no/ca.pem,\n  identity: id.json}")
+    text = starter("a1").replace("ssh:\n", "ssh:\n  public_key: dir\n  private_key: empty\n  known_hosts: dir\n")
+    Path("dir").mkdir()
+    Path("empty").touch()
+    warned = linted(app, f"{text}\n{cloud}")
+    assert [(line, warning.partition(": ")[0]) for line, warning in warned] == [
+        ("public_key: dir", f"{Path.cwd()}/dir is a directory"),
+        ("private_key: empty", f"{Path.cwd()}/empty is empty"),
+        ("ca: no/ca.pem,", f"there is no file {Path.cwd()}/no/ca.pem on this machine"),
+        ("identity: id.json}", f"there is no file {Path.cwd()}/id.json on this machine"),
+        ("known_hosts: dir", f"{Path.cwd()}/dir is a directory"),
+    ]
+    assert all(": " in warning for _, warning in warned), "each says what to do"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("-----BEGIN OPENSSH PRIVATE KEY-----\n", "holds a private key"), ("ecdsa-sha2-nistp256 AAAA\n", "this is ecdsa")],
+)
+def test_a_public_key_that_would_be_refused_is_an_error_at_its_line(app: typer.Typer, text: str, said: str) -> None:
+    inventory = starter("a1").replace("ssh:\n", "ssh:\n  public_key: own\n")
+    Path("a.yaml").write_text(inventory, encoding="utf-8")
+    Path("own").write_text(text)
+    with pytest.raises(NdctlError, match=said) as caught:
+        CliRunner().invoke(app, ["inventory", "lint", "a.yaml"], catch_exceptions=False)
+    assert caught.value.exit_code == ExitCode.USAGE and caught.value.where is not None
+    assert inventory.splitlines()[(caught.value.where.line or 0) - 1].strip() == "public_key: own"
+
+
+def test_a_private_key_as_public_key_of_static_racks(app: typer.Typer) -> None:
+    static = "cluster: lab\nprofile: gb300\nssh: {public_key: own}\nstatic:\n- {rack: 7, nodes: 'gpu[01-03]'}\n"
+    Path("own").write_text("ecdsa-sha2-nistp256 AAAA\n")
+    assert linted(app, static) == []
+    Path("own").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n")
+    with pytest.raises(NdctlError, match="holds a private key"):
+        CliRunner().invoke(app, ["inventory", "lint", "a.yaml"], catch_exceptions=False)
 
 
 def test_lint_raises_the_errors_of_all_files(app: typer.Typer) -> None:
