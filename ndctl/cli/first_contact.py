@@ -74,7 +74,8 @@ def _lines(facts: Sequence[FactNow]) -> Iterator[Line]:
         yield Line(f"{one.standing.value.upper():<10} {one.id}: {one.question}", styles.get(one.standing, ""), 13)
         rows = [("goes by", one.in_force + (f"   ({one.answered})" if one.answered else ""))]
         if one.found.told or one.standing is not Standing.ANSWERED:
-            rows.append(("racks say", "; ".join(part for part in (one.found.told, one.found.why) if part)))
+            head = "racks say" if one.found.told else "racks"
+            rows.append((head, "; ".join(part for part in (one.found.told, one.found.why) if part)))
         rows += [("why", one.why), ("doubt", one.source)] if one.standing in styles else []
         rows.append(("used", f"in place of {one.sets} of the profile" if one.sets else f"no: {one.unwired}"))
         if one.next_step:

@@ -72,6 +72,11 @@ class OpenFact(Strict):
             return False
         return self.sets is None or figure(profile, self.sets) is not None
 
+    @property
+    def wanted(self) -> str:
+        """What an answer looks like."""
+        return "yes or no" if self.kind == "yes-no" else "a number above 0 and below 1e15, as digits, without a unit"
+
     def read(self, text: str) -> Answer:
         """What a person answers. Raises NdctlError (exit 2)."""
         word = text.strip().lower()
@@ -79,9 +84,8 @@ class OpenFact(Strict):
             return word in ("yes", "true")
         if self.kind == "number" and re.fullmatch(r"\d{1,15}(\.\d{1,6})?", word) and float(word) > 0:
             return float(word)
-        wanted = "yes or no" if self.kind == "yes-no" else "a number above 0, without a unit"
         raise NdctlError(
-            "first-contact.value", f"'{text}' is no answer to {self.id}: {self.question}", hint=wanted,
+            "first-contact.value", f"'{text}' is no answer to {self.id}: {self.question}", hint=self.wanted,
             exit_code=ExitCode.USAGE,
         )  # fmt: skip
 

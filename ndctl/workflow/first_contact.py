@@ -62,7 +62,13 @@ class Kept:
         for one in told:
             name, equals, text = one.partition("=")
             asked = fact(name.strip())
-            if equals and not text.strip():
+            if not equals:
+                raise NdctlError(
+                    "first-contact.value", f"--answer {one}: there is no value",
+                    hint=f"--answer {asked.id}=VALUE ({asked.wanted}); --answer {asked.id}= takes an answer back",
+                    exit_code=ExitCode.USAGE,
+                )  # fmt: skip
+            if not text.strip():
                 changed.pop(asked.id, None)
             else:
                 changed[asked.id] = Proven(asked.read(text), "answered", self._today(), this_holder())
@@ -94,7 +100,7 @@ def first_contact(
 ) -> Walked:
     """What racks confirm is kept; what differs is for a person.
 
-    Where the cluster cannot be asked its facts stay as they are, with the reason, which is also `refused`.
+    Where the cluster cannot be asked its facts stay as they are, not asked, and `refused` is the reason.
     """
     static = loaded.inventory.static is not None
     facts = [one for one in open_facts().values() if one.applies(loaded.profile, static)]
@@ -110,8 +116,9 @@ def first_contact(
             told = {one.id: _told(one, replies) for one in facts if one.ask is not None}
             told |= _of_azure(loaded, [one for one in facts if one.arm is not None])
         except NdctlError as error:
-            refused = error
-            told = {one.id: Found(None, why=error.message) for one in facts} | told
+            refused = error  # told once, as the error; a fact was just not asked
+            asked = [one for one in facts if one.ask is not None or one.arm is not None]
+            told = {one.id: Found(None, why="not asked") for one in asked} | told
     now = tuple(_now(loaded, one, told.get(one.id, _unasked(one, ask)), kept) for one in facts)
     return Walked(now, nodes, answered, refused)
 

@@ -39,6 +39,11 @@ def test_an_answer_is_kept_and_told(ndctl: Ndctl) -> None:
 def test_a_wrong_answer(ndctl: Ndctl) -> None:
     said = ndctl("first-contact", STATIC, "--no-ask", "--answer", "port-rat=400")
     assert said.code == 2 and "did you mean 'port-rate'" in said.err and said.out == ""
+    bare = ndctl("first-contact", STATIC, "--no-ask", "--answer", "port-rate")
+    assert bare.code == 2 and "there is no value" in bare.err and "port-rate=VALUE" in bare.err
+    for text in ("0", "1000000000000000", "4e2", "400 Gb/s"):
+        much = ndctl("first-contact", STATIC, "--no-ask", "--answer", f"port-rate={text}")
+        assert much.code == 2 and "above 0 and below 1e15" in much.err, text
 
 
 def test_static_racks_are_not_bootstrapped(ndctl: Ndctl) -> None:
@@ -65,4 +70,6 @@ def test_what_is_known_is_printed_where_nobody_is_signed_in(ndctl: Ndctl, region
     said = ndctl("first-contact", inventory)
     assert said.code in (3, 4) and "OPEN       port-rate" in said.out
     assert "error" in said.err and "hint" in said.err
+    assert "127.0.0.1:1" not in said.out and "127.0.0.1:1" in said.err, "the error is told once"
+    assert "racks say" not in said.out and "not asked" in said.out
     assert ndctl("first-contact", inventory, "--no-ask").code == 0
