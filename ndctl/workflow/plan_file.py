@@ -62,6 +62,8 @@ def refuse_out(path: Path) -> None:
     try:
         if path.is_dir():
             raise _not_here(f"{path} is a directory")
+        if not path.exists() and not path.resolve().parent.is_dir():
+            raise _not_here(f"there is no directory {path.resolve().parent} to write {path.name} in")
         if not path.is_file() or path.stat().st_size == 0 or _holds_a_plan(path):
             return
     except OSError as error:

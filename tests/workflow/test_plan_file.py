@@ -47,6 +47,8 @@ def test_what_is_no_plan_is_not_replaced(tmp_path: Path, text: bytes) -> None:
 def test_a_directory_is_no_place_for_a_plan(tmp_path: Path) -> None:
     with pytest.raises(NdctlError, match="is a directory"):
         refuse_out(tmp_path)
+    with pytest.raises(NdctlError, match=r"there is no directory \S+/absent to write plan\.json in"):
+        refuse_out(tmp_path / "absent" / "plan.json")
 
 
 @pytest.mark.parametrize("text", ["", '\n {"schema": "ndctl.plan/7"}'])
