@@ -37,18 +37,20 @@ def answers(folder: Path) -> dict[str, Proven]:
     """Id -> answer. Raises NdctlError (exit 2) for a file that cannot be read: judging without it would be silent."""
     file = folder / ANSWERS_FILE
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8", errors="surrogateescape")
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise _unreadable(file, str(error)) from error
+        raise _unreadable(file, error.strerror or str(error)) from error
     try:
         kept = json.loads(text)
         if kept["schema"] != ANSWERS_SCHEMA:
-            raise ValueError(f"schema {kept['schema']!r}")
+            raise ValueError(kept["schema"])
         return read(kept["answers"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _unreadable(file, f"{type(error).__name__}: {error}") from error
+    except json.JSONDecodeError as error:
+        raise _unreadable(file, f"it is no whole JSON: line {error.lineno}, column {error.colno}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _unreadable(file, f"it holds no answers of the form {ANSWERS_SCHEMA}") from error
 
 
 def proven_of(profile: Profile, inventory: Inventory, path: Path) -> dict[str, Proven]:

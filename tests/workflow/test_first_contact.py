@@ -168,12 +168,15 @@ def test_a_wrong_answer_keeps_nothing(lab: Path, told: list[str]) -> None:
     assert answers(cluster_dir(load(lab).inventory, lab)) == {}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "other", "answers": {}}', OTHER])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "other", "answers": {}}', "[" * 100_000, "\udcff", OTHER])
 def test_answers_that_cannot_be_read_are_not_passed_over_in_silence(lab: Path, text: str) -> None:
-    (cluster_dir(load(lab).inventory, lab) / "first-contact.json").write_text(text)
+    (cluster_dir(load(lab).inventory, lab) / "first-contact.json").write_text(text, errors="surrogateescape")
     with pytest.raises(NdctlError, match="cannot be read") as caught:
         load(lab)
     assert caught.value.exit_code == 2 and "mv " in caught.value.hint
+    assert "Error" not in caught.value.message and ("it is no whole JSON" in caught.value.message) == (
+        text in ("", "{", "\udcff")
+    )
 
 
 def test_an_answer_of_another_ndctl_is_passed_over(lab: Path) -> None:
