@@ -51,8 +51,10 @@ def test_the_whole_life_of_a_cluster(region: Region, ndctl: Ndctl, tmp_path: Pat
     gone = ndctl("destroy", inventory, "--yes", "-o", "json")
     assert gone.code == 0, gone.err
     assert json.loads(gone.out)["resource_group"]["deleted"] is True
-    assert region.billable(yaml.safe_load(inventory.read_text())["resource_group"]) == []
-    assert ndctl("destroy", inventory, "--yes").out == f"{cluster}: nothing to delete\n"
+    group = yaml.safe_load(inventory.read_text())["resource_group"]
+    assert region.billable(group) == []
+    told = ndctl("destroy", inventory, "--yes").out
+    assert told == f"{cluster}: nothing to delete, resource group {group} does not exist\n"
     empty = ndctl("nodes", inventory)
     assert empty.code == 8 and "rack01: 0 of 18 nodes have an address" in empty.err
 
