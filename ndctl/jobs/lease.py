@@ -8,12 +8,14 @@ of `lease_process` (which an earlier ndctl did not write).
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ndctl.jobs.lease_process import is_gone, this_process
+from ndctl.jobs.nccl_scripts import end_all_script
 from ndctl.model.answers import Command, NodeAnswer, OutcomeKind
 from ndctl.model.places import Node
 from ndctl.model.runner import NodeRunner
@@ -29,6 +31,9 @@ _OPEN = (
 )
 _HELD = 75  # EX_TEMPFAIL
 _YEAR_10000 = 253_402_300_800
+# What somebody else wrote becomes part of a script that ends processes: nothing short, nothing odd.
+_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{5,99}")
+_LAUNCHES = ("-", "x")  # behind a run's token: of one rack, of several
 _NAMELESS = "somebody who left no name"
 
 
@@ -146,9 +151,10 @@ def _take(runner: NodeRunner, lease: Lease, nodes: Sequence[Node], holder: str, 
         )
 
     answers = dict(ask(dict.fromkeys(nodes, "")))
-    left = {node: there.process for node in nodes if (there := _held(answers[node])) and is_gone(there.process)}
+    left = {node: there for node in nodes if (there := _held(answers[node])) and is_gone(there.process)}
     if left:
-        answers |= ask(left)
+        _end_leftovers(runner, left)
+        answers |= ask({node: there.process for node, there in left.items()})
     held, problem = "", ""
     for node in nodes:
         answer = answers[node]
@@ -162,6 +168,18 @@ def _take(runner: NodeRunner, lease: Lease, nodes: Sequence[Node], holder: str, 
             said = _one_line(result.stderr) or f"exit code {result.exit_code}"
             problem = problem or f"{node.name}: the lease could not be written: {said}"
     return Lease(lease.nodes, lease.token, held, problem)
+
+
+def _end_leftovers(runner: NodeRunner, left: Mapping[Node, _Held]) -> None:
+    """End what the tests of a killed process may still do on nodes: it would spoil the tests of whoever comes next.
+    What cannot be ended is found there, as anybody's work is."""
+    scripts = {
+        node: "; ".join(end_all_script(f"{one.token}{more}") for more in _LAUNCHES)
+        for node, one in left.items()
+        if _TOKEN.fullmatch(one.token)
+    }
+    if scripts:
+        runner.ask({n: [Command("leftovers", one, timeout_s=30, cap_bytes=2_000)] for n, one in scripts.items()})
 
 
 def _held(answer: NodeAnswer) -> _Held | None:

@@ -208,6 +208,25 @@ def test_the_lease_of_a_process_of_this_machine_that_is_gone_is_taken_over(
     assert all(who.startswith(SECOND) for who in looked(nodes, "c"))
 
 
+def test_what_a_killed_process_left_running_on_the_nodes_is_ended_first(
+    nodes: LocalNodes, killed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def job(token: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sleep", "60"], env={**os.environ, "NDCTL_JOB": token})
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ndctl.jobs.lease.this_process", lambda: killed)
+        take(nodes, nodes.nodes, FIRST, "a-token-of-it", 600)
+    theirs, others = [job("a-token-of-it-rack01-7:"), job("a-token-of-itx3:")], [job("a-token-of-its-own:")]
+    try:
+        assert take(nodes, nodes.nodes, SECOND, "b", 600).taken
+        assert [one.wait(20) for one in theirs] == [-15, -15] and others[0].poll() is None
+    finally:
+        for one in (*theirs, *others):
+            one.kill()
+            one.wait(20)
+
+
 def test_of_another_machine_or_an_earlier_ndctl_it_is_said_when_the_lease_ends(
     nodes: LocalNodes, killed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
