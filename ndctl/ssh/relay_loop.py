@@ -50,7 +50,9 @@ mkfifo "$d/events" || cannot no-directory
 exec 3<>"$d/events" 5<"$d/peers"
 (while read -r word; do printf '%s\n' "$word" >&3; done <&4; echo gone >&3) >/dev/null 5<&- &
 listener=$!
-(while sleep @TICK@; do echo tick >&3; done) >/dev/null 4<&- 5<&- &
+# It ends by itself, too, when the shell was killed and could not end it.
+(while sleep @TICK@ && read -r own name state up rest </proc/self/stat && [ "$up" = "$$" ]; do echo tick >&3; done) \
+  >/dev/null 4<&- 5<&- &
 ticker=$!
 queue=1 beat=0
 clock() { now=0; read -r now rest </proc/uptime; now=${now%.*}; }

@@ -21,7 +21,7 @@ from ndctl.ssh.relay_script import Order, PeerLine, relay_line, relay_text
 from ndctl.ssh.script import new_nonce
 from ndctl.ssh.stream import StreamReader
 from tests.ssh import sshd as openssh
-from tests.ssh.own_nodes import has_argument, relay_folders, wait_until
+from tests.ssh.own_nodes import TMPFS, has_argument, relay_folders, wait_until
 from tests.ssh.test_script import SHELLS
 
 pytestmark = pytest.mark.xdist_group("relay")
@@ -300,6 +300,30 @@ class TestKeys:
                 holder.kill()
                 holder.wait(10)
         assert not (tmp_path / ".ssh" / "authorized_keys").exists()
+
+
+def test_nothing_of_a_head_that_is_killed_goes_on(shell: list[str], agent: Path, tmp_path: Path) -> None:
+    before = relay_folders()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        head = Head(shell, Order((nobody(1, silent.getsockname()[1]),), (), connect_s=2), tmp_path, agent)
+        mark = f"ndctl-relay\0{head.nonce}".encode()
+
+        def running() -> list[str]:
+            return [p.parent.name for p in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(p)]
+
+        wait_until(lambda: len(running()) == 4)  # itself, who listens, who ticks, and the peer's
+        head.process.kill()
+        head.close()
+        wait_until(lambda: not running())
+    for name in relay_folders() - before:  # killed like this it cannot clean up itself
+        shutil.rmtree(TMPFS / name)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_only_children_are_ended(shell: list[str]) -> None:
