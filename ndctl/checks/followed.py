@@ -5,17 +5,14 @@ Read from what the passive checks asked anyway. Only what is not zero is kept: o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from ndctl.checks import commands
 from ndctl.checks.gpus import gpus_of
+from ndctl.checks.read_once import link_errors_of
 from ndctl.model.answers import NodeAnswer
-from ndctl.parse.nvlink_errors import parse
 
 Row = Mapping[str, object]
-# A text is parsed again only where a counter of recoveries stands above zero.
-_RECOVERED = re.compile(r"recover[^:\n]*: *[1-9]", re.IGNORECASE)
 
 
 def followed(answer: NodeAnswer) -> list[Row]:
@@ -25,12 +22,16 @@ def followed(answer: NodeAnswer) -> list[Row]:
 
 def _recoveries(answer: NodeAnswer) -> list[Row]:
     result = answer.results.get(commands.NVLINK_ERRORS_AFTER.id)
-    if result is None or not _RECOVERED.search(result.stdout):
+    if result is None or not result.stdout:
         return []
     rows = []
-    for gpu in parse(result.stdout).gpus:
+    totals: dict[int, int] = {}  # links that print the same share their counters
+    for gpu in link_errors_of(result.stdout).gpus:
         for link in gpu.links:
-            total = sum(count for name, count in link.counters.items() if count and "recover" in name.lower())
+            total = totals.get(id(link.counters))
+            if total is None:
+                total = sum(count for name, count in link.counters.items() if count and "recover" in name.lower())
+                totals[id(link.counters)] = total
             if total and gpu.index is not None:
                 rows.append(_row(answer, "nvlink.recoveries", f"GPU {gpu.index} link {link.link}", total, "recoveries"))
     return rows

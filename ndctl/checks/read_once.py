@@ -8,11 +8,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
-from ndctl.parse import fabric_map, ib_sysfs, imex, kernel_log, nvidia_smi_csv, nvlink_status
+from ndctl.parse import c2c, fabric_map, ib_sysfs, imex, kernel_log, nvidia_smi_csv, nvlink_errors, nvlink_status
+from ndctl.parse.c2c import C2cStatus
 from ndctl.parse.fabric_map import FabricMap
 from ndctl.parse.gpu_facts import Gpus
 from ndctl.parse.imex import Imex
 from ndctl.parse.kernel_log import KernelLog
+from ndctl.parse.nvlink_errors import NvlinkErrors
 from ndctl.parse.nvlink_status import NvlinkStatus
 from ndctl.parse.ports import Ports
 
@@ -52,6 +54,18 @@ def ports_of(text: str) -> Ports:
 def links_of(text: str) -> NvlinkStatus:
     """`nvlink_status.parse`."""
     return nvlink_status.parse(text)
+
+
+@once
+def link_errors_of(text: str) -> NvlinkErrors:
+    """`nvlink_errors.parse`."""
+    return nvlink_errors.parse(text)
+
+
+@once
+def c2c_of(text: str, stderr: str) -> C2cStatus:
+    """`c2c.parse`."""
+    return c2c.parse(text, stderr)
 
 
 @once

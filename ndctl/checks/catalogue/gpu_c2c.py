@@ -7,11 +7,12 @@ from ndctl.checks.base import Check, RackView
 from ndctl.checks.from_text import evidence, unusable
 from ndctl.checks.gpus import gpus_of, named
 from ndctl.checks.majority import majority
+from ndctl.checks.read_once import c2c_of
 from ndctl.checks.texts.gpu_running import on_c2c
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding, Value
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.c2c import C2cGpu, C2cLink, C2cStatus, parse
+from ndctl.parse.c2c import C2cGpu, C2cLink, C2cStatus
 from ndctl.profiles.schema import Profile
 
 _ID = "gpu.c2c"
@@ -47,7 +48,7 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
 
 def _read(answer: NodeAnswer) -> C2cStatus:
     result = answer.results[commands.C2C_STATUS.id]
-    return parse(result.stdout, result.stderr)
+    return c2c_of(result.stdout, result.stderr)
 
 
 def _links(status: C2cStatus) -> list[tuple[C2cGpu, C2cLink]]:

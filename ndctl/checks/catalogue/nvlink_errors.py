@@ -9,10 +9,11 @@ from ndctl.checks import commands
 from ndctl.checks.base import Check
 from ndctl.checks.from_text import evidence, unusable
 from ndctl.checks.gpus import named
+from ndctl.checks.read_once import link_errors_of
 from ndctl.model.answers import NodeAnswer
 from ndctl.model.findings import Finding
 from ndctl.model.status import Action, Group, Level, Status
-from ndctl.parse.nvlink_errors import NvlinkErrors, parse
+from ndctl.parse.nvlink_errors import NvlinkErrors
 from ndctl.profiles.schema import Profile
 
 _ID = "nvlink.errors"
@@ -46,8 +47,8 @@ def _judge_node(answer: NodeAnswer, profile: Profile) -> list[Finding]:
         if missing:
             return [missing]
     texts = [answer.results[one.id].stdout for one in (commands.NVLINK_ERRORS_BEFORE, commands.NVLINK_ERRORS_AFTER)]
-    before = _values(parse(texts[0]))
-    after = before if texts[1] == texts[0] else _values(parse(texts[1]))  # nothing was sent meanwhile
+    before = _values(link_errors_of(texts[0]))
+    after = before if texts[1] == texts[0] else _values(link_errors_of(texts[1]))  # nothing was sent meanwhile
     raw = evidence(answer, commands.NVLINK_ERRORS_AFTER)
     both = (
         {place: counters.keys() for place, counters in before.items()}
