@@ -9,14 +9,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from ndctl.parse import c2c, fabric_map, ib_sysfs, imex, kernel_log, nvidia_smi_csv, nvlink_errors, nvlink_status
-from ndctl.parse.c2c import C2cStatus
-from ndctl.parse.fabric_map import FabricMap
-from ndctl.parse.gpu_facts import Gpus
 from ndctl.parse.imex import Imex
-from ndctl.parse.kernel_log import KernelLog
-from ndctl.parse.nvlink_errors import NvlinkErrors
-from ndctl.parse.nvlink_status import NvlinkStatus
-from ndctl.parse.ports import Ports
 
 # Texts of each kind that are kept: those of the racks that are judged at one time (18 nodes a rack, 16 racks), not
 # those of a whole region, which would fill the memory and are not asked for again.
@@ -38,49 +31,16 @@ def forget() -> None:
         one()
 
 
-@once
-def kernel_log_of(text: str, stderr: str) -> KernelLog:
-    """`kernel_log.parse`."""
-    return kernel_log.parse(text, stderr)
+c2c_of = once(c2c.parse)
+fabric_of = once(fabric_map.parse)
+kernel_log_of = once(kernel_log.parse)
+link_errors_of = once(nvlink_errors.parse)
+links_of = once(nvlink_status.parse)
+ports_of = once(ib_sysfs.parse)
+table_of = once(nvidia_smi_csv.parse)  # counters that stand still look alike on all nodes
+_imex_of = once(imex.parse)
 
-
-@once
-def ports_of(text: str) -> Ports:
-    """`ib_sysfs.parse`."""
-    return ib_sysfs.parse(text)
-
-
-@once
-def links_of(text: str) -> NvlinkStatus:
-    """`nvlink_status.parse`."""
-    return nvlink_status.parse(text)
-
-
-@once
-def link_errors_of(text: str) -> NvlinkErrors:
-    """`nvlink_errors.parse`."""
-    return nvlink_errors.parse(text)
-
-
-@once
-def c2c_of(text: str, stderr: str) -> C2cStatus:
-    """`c2c.parse`."""
-    return c2c.parse(text, stderr)
-
-
-@once
-def fabric_of(text: str) -> FabricMap:
-    """`fabric_map.parse`."""
-    return fabric_map.parse(text)
-
-
-@once
-def table_of(text: str, stderr: str) -> Gpus:
-    """`nvidia_smi_csv.parse`; counters that stand still look alike on all nodes."""
-    return nvidia_smi_csv.parse(text, stderr)
-
-
-_IMEX_TIME = re.compile(r'"timestamp": ?"([^"\n]{0,60})"')
+_IMEX_TIME = re.compile(r'"timestamp": ?"([^"\\\n]{0,60})"')
 
 
 def imex_of(text: str, stderr: str) -> Imex:
@@ -89,8 +49,3 @@ def imex_of(text: str, stderr: str) -> Imex:
     if len(times) != 1:
         return imex.parse(text, stderr)
     return replace(_imex_of(_IMEX_TIME.sub('"timestamp": ""', text), stderr), timestamp=times[0])
-
-
-@once
-def _imex_of(text: str, stderr: str) -> Imex:
-    return imex.parse(text, stderr)

@@ -141,7 +141,7 @@ def validate(
     Exit status: 0 every rack accepted or degraded, 7 a rack is rejected, 8 a rack is incomplete
     (nodes missing, unreachable or unknown, or a required check skipped).
     """
-    from ndctl.cli.one_heap import fewer_collections, longer_turns, one_heap_for_all_threads
+    from ndctl.cli import large_runs
     from ndctl.cli.rack_lines import rack_lines
     from ndctl.workflow.budget import parse_budget
     from ndctl.workflow.select import selection_of
@@ -181,9 +181,7 @@ def validate(
             hint="--relay spares this machine, --engine dask spreads the racks over several",
             exit_code=ExitCode.USAGE,
         )
-    one_heap_for_all_threads()
-    fewer_collections()
-    longer_turns()
+    large_runs.prepare()
     with open_engine(engine, scheduler) as where, rack_lines() as sink:
         run = validate_inventories(request, on_event=sink, engine=where)
     _print(run, output)

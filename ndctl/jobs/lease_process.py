@@ -19,14 +19,14 @@ _START_AFTER_STATE = 19
 def this_process() -> str:
     """ "" where it cannot be told; a lease without it lasts its time."""
     told = _state_and_start(os.getpid())
-    mark = _mark()
+    mark = machine_mark()
     return f"{mark} {os.getpid()} {told[1]}" if told and mark else ""
 
 
 def is_gone(text: str) -> bool:
     """Whether it was a process of this machine that has ended. Of another machine, and in doubt, False."""
     match = _TEXT.fullmatch(text.strip())
-    if match is None or match[1] != _mark():
+    if match is None or match[1] != machine_mark():
         return False
     try:
         os.kill(int(match[2]), 0)
@@ -47,7 +47,8 @@ def _state_and_start(pid: int) -> tuple[str, str] | None:
         return None
 
 
-def _mark() -> str:
+def machine_mark() -> str:
+    """16 digits of this boot of this machine and its process space; "" where that cannot be told."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
         space = os.stat("/proc/self/ns/pid").st_ino

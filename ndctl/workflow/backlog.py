@@ -28,16 +28,15 @@ class Backlog:
     def begin(self, nodes: int) -> None:
         """Wait for the turn of a rack of so many nodes; not at all once it is over."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._over or (self._awaited < self._most and len(self._unjudged) < UNJUDGED)
-            )
+            self._changed.wait_for(self._has_room)
             self._awaited += nodes
+            self._wake_one()  # there may be room for another
 
     def answered(self, nodes: int = 1) -> None:
         """So many need not be waited for any more."""
         with self._changed:
             self._awaited -= nodes
-            self._changed.notify_all()
+            self._wake_one()
 
     def to_judge(self, rack: str) -> None:
         with self._changed:
@@ -47,10 +46,18 @@ class Backlog:
         """Also of a rack that came by another way."""
         with self._changed:
             self._unjudged.discard(rack)
-            self._changed.notify_all()
+            self._wake_one()
 
     def end(self) -> None:
         """Let everybody go on who waits: the run is left."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        return self._over or (self._awaited < self._most and len(self._unjudged) < UNJUDGED)
+
+    def _wake_one(self) -> None:
+        """Not all for each answer: dozens of racks wait, and a thousand nodes answer."""
+        if self._has_room():
+            self._changed.notify()

@@ -9,14 +9,12 @@ or when a person breaks it by name.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 
 from azure.core.exceptions import AzureError
@@ -24,6 +22,7 @@ from azure.core.exceptions import AzureError
 from ndctl.azure.clients import AzureClients
 from ndctl.azure.faults import fault_from_exception
 from ndctl.azure.group_tags import drop_tags, merge_tags, read_tags
+from ndctl.jobs.lease_process import machine_mark
 from ndctl.model.errors import ExitCode, NdctlError
 from ndctl.workflow.lock_holder import Holder, read
 from ndctl.workflow.locks import this_holder
@@ -199,10 +198,5 @@ def _is_here(holder: Holder) -> bool:
 
 
 def _mark() -> str:
-    """Eight digits of this boot of this machine and its process space; zeros where that cannot be told."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        space = os.stat("/proc/self/ns/pid").st_ino
-    except OSError:
-        return "0" * 8
-    return hashlib.sha256(f"{boot}|{space}".encode()).hexdigest()[:8]
+    """Eight digits of `machine_mark`, as much as a tag has room for; zeros where it cannot be told."""
+    return machine_mark()[:8] or "0" * 8

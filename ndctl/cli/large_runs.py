@@ -1,4 +1,4 @@
-"""Memory of a run over thousands of nodes, which dozens of threads ask for and give back."""
+"""How Python and the C library are set for a run over thousands of nodes, with dozens of threads and much text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ import sys
 _M_ARENA_MAX = -8  # of glibc's malloc.h
 _OBJECTS_BETWEEN = 50_000
 _TURN_S = 0.05
+
+
+def prepare() -> None:
+    """All of it, before the first thread is started."""
+    one_heap_for_all_threads()
+    fewer_collections()
+    longer_turns()
 
 
 def one_heap_for_all_threads() -> None:
@@ -35,8 +42,7 @@ def fewer_collections() -> None:
 
     Texts that were read make millions of objects and next to no cycles; looking for them was a tenth of a run's CPU.
     """
-    if gc.isenabled():
-        gc.set_threshold(_OBJECTS_BETWEEN, 20, 20)
+    gc.set_threshold(max(_OBJECTS_BETWEEN, gc.get_threshold()[0]), 20, 20)
 
 
 def longer_turns() -> None:

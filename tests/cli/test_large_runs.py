@@ -12,7 +12,7 @@ import pytest
 _PROGRAM = """
 import sys, threading
 if sys.argv[1] == "one":
-    from ndctl.cli.one_heap import one_heap_for_all_threads
+    from ndctl.cli.large_runs import one_heap_for_all_threads
     one_heap_for_all_threads()
 begin, turns = threading.Barrier(8), threading.Lock()
 def work():
@@ -46,3 +46,14 @@ def test_peak_memory_is_smaller_with_one_heap() -> None:
 
     assert peak("one") < 0.7 * peak("many")
     assert peak("one", MALLOC_ARENA_MAX="8") > 1.3 * peak("one")  # the user's choice stands
+
+
+def test_threads_keep_their_turn_and_cycles_are_looked_for_less_often() -> None:
+    text = (
+        "import gc, sys; from ndctl.cli.large_runs import prepare; prepare(); prepare(); "
+        "print(round(sys.getswitchinterval(), 3), gc.get_threshold()[0], gc.isenabled()); "
+        "sys.setswitchinterval(1); gc.set_threshold(90_000); gc.disable(); prepare(); "
+        "print(round(sys.getswitchinterval(), 3), gc.get_threshold()[0], gc.isenabled())"
+    )
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    assert ran.stdout.splitlines() == ["0.05 50000 True", "1.0 90000 False"]  # what asks for more stands
